@@ -1,25 +1,77 @@
-"""A Transformer in NumPy: every component has a forward and a hand-written backward."""
+"""A Transformer in NumPy: every component has a forward and a hand-written backward.
 
-import importlib
+The rooms of this package in reading order, each with a face, its `__init__.py`, that says what is in it:
 
-from .checks import gradcheck
-from .decoding import *
-from .inspection import influence, record
+module.py, parameter.py     the law that every component obeys: forward remembers, backward recalls
+tree.py, display.py         how the parts of a model are found, and how they are shown
+layers/, models/            the components, and the Transformers that are built of them
+training/, decoding/        optimizers, the training loop and checkpoints; from logits to tokens
+checks/, inspection/        the gradient check and other checks; recording and measuring what happens inside a model
+data/, tasks/               texts, tokenizers and batches; what the command `train` can train
+pretrained/                 published models, read and written
+views/, zoo/, bench/        pictures; mistakes to learn from; how fast it is
+explorer/                   one training step as a page in the browser
+course/, grading/           lessons, exercises and their checker; grading a class
+cli/                        the commands
+"""
+
+from typing import TYPE_CHECKING
+
+from .first_use import opens_on_first_use
 from .layers import *
 from .models import *
 from .module import Module, Parameter
-from .pretrained import load_pretrained, save_pretrained
-from .training import *
+from .training import SGD, Adam, AdamW, ConstantSchedule, CosineSchedule, NoamSchedule, clip_grad_norm
+
+if TYPE_CHECKING:
+    from . import zoo
+    from .checks import gradcheck
+    from .course import exercise
+    from .decoding import KeyValueCache, beam_search, generate, greedy_decode
+    from .explorer import explore
+    from .inspection import influence, record
+    from .pretrained import load_pretrained, save_pretrained
+    from .tasks.runs import load_run
+    from .tasks.saving import save_run
+    from .training import Checkpoint, Trainer, average_checkpoints, carry_over
 
 __version__ = "0.1.0"
 
+__all__ = [
+    # module.py, parameter.py
+    "Module", "Parameter",
+    # layers/
+    "Linear", "Softmax", "LogSoftmax", "ReLU", "GELU", "SiLU", "Tanh", "Dropout", "LayerNorm", "RMSNorm",
+    "CrossEntropyLoss", "BinaryCrossEntropyLoss", "Embedding", "Unembedding", "SinusoidalPositionalEncoding",
+    "LearnedPositionalEmbedding", "RotaryEmbedding", "ALiBi", "RelativePositionBias", "token_positions",
+    "ScaledDotProductAttention", "GroupedAttention", "BiasedAttention", "UnscaledAttention", "FlashAttention",
+    "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention", "CrossAttention", "FeedForward",
+    "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
+    "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",
+    # models/
+    "Stack", "CrossStack", "Encoder", "Decoder", "CrossAttentionDecoder", "EncoderDecoder", "make_model",
+    "CausalLanguageModel", "TextEncoder", "SequenceClassifier", "TokenClassifier", "MaskedLanguageModel",
+    # training/
+    "SGD", "Adam", "AdamW", "clip_grad_norm", "ConstantSchedule", "CosineSchedule", "NoamSchedule", "Trainer", "Checkpoint",
+    "average_checkpoints", "carry_over",
+    # decoding/
+    "greedy_decode", "generate", "beam_search", "KeyValueCache",
+    # checks/, inspection/
+    "gradcheck", "record", "influence",
+    # pretrained/
+    "load_pretrained", "save_pretrained",
+    # tasks/: runs of the commands
+    "load_run", "save_run",
+    # rooms that are used by their names
+    "zoo", "explore", "exercise"]
 
-def __getattr__(name):
-    """Imports the zoo, the explorer and the exercises on first use, because importing the package would take longer."""
-    if name == "zoo":
-        return importlib.import_module(".zoo", __name__)
-    if name == "explore":
-        return importlib.import_module(".explorer", __name__).explore
-    if name == "exercise":
-        return importlib.import_module(".course.exercise", __name__)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = opens_on_first_use(__name__, {
+    "Checkpoint": "training", "Trainer": "training", "average_checkpoints": "training", "carry_over": "training",
+    "KeyValueCache": "decoding", "beam_search": "decoding", "generate": "decoding", "greedy_decode": "decoding",
+    "gradcheck": "checks", "influence": "inspection", "record": "inspection",
+    "load_pretrained": "pretrained", "save_pretrained": "pretrained",
+    "load_run": "tasks.runs", "save_run": "tasks.saving", "zoo": "zoo", "explore": "explorer", "exercise": "course.exercise"})
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -11,11 +11,16 @@ that it needs are always those that were saved last. A single slot would hold th
 gradients of the earlier uses would be silently wrong.
 """
 
+import warnings
+
 import numpy as np
 
+from .argument_checks import called_class
 from .display import Displayed
 from .parameter import Parameter, drawing, owner_of, unfilled, without_memory
 from .tree import is_frozen, is_module, is_parameter, named_parts
+
+PILE = 1000                                     # forwards of one component that wait for their backward
 
 
 class Module(Displayed):
@@ -43,7 +48,10 @@ class Module(Displayed):
     def remember(self, *values):
         """Pushes the values that the matching backward will need. After eval() it saves nothing."""
         if self.remembering:
-            self.__dict__.setdefault("_saved", []).append(values)
+            saved = self.__dict__.setdefault("_saved", [])
+            saved.append(values)
+            if len(saved) == PILE:
+                warn_of_pile(self)
 
     def recall(self):
         """Pops what the latest forward without a backward has saved: one value, or a tuple of several.
@@ -149,6 +157,13 @@ class Module(Displayed):
                 parameter.take(array)
                 taken.add(id(owner_of(array)))
         return self
+
+
+def warn_of_pile(module):
+    """Warns that the values of many forwards lie in memory, because no backward has used them."""
+    warnings.warn(f"{called_class(type(module).__name__)}: a part still saves the values of {PILE:,} forwards that no backward "
+                  "has followed, and they take memory; call eval() on a model that is not trained now, or forget() to drop them",
+                  stacklevel=2)
 
 
 def _problems_of_state(own, state):

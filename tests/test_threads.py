@@ -1,4 +1,4 @@
-"""Work on several threads: the order of its results, its errors, and that it changes no result."""
+"""BLAS threads, and work on several threads: the order of its results, its errors, and that it changes no result."""
 
 import threading
 
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
-from numpy_transformer import parameter as parameter_module, threads
+from numpy_transformer import parameter as parameter_module
+from numpy_transformer import threads
 from numpy_transformer.layers import fast
 from numpy_transformer.models import parallel
 from numpy_transformer.training import optimizers
@@ -17,6 +18,24 @@ def blas_threads(request, monkeypatch):
     """The number of threads that the matmuls seem to use."""
     monkeypatch.setattr(threads, "blas_threads", lambda: request.param)
     return request.param
+
+
+def test_blas_threads_are_set_and_the_number_before_is_returned():
+    before = threads.set_blas_threads(2)
+    try:
+        assert before >= 1 and threads.blas()[0]() == 2
+        assert threads.set_blas_threads(1) == 2 and threads.blas()[0]() == 1
+    finally:
+        threads.set_blas_threads(before)
+
+
+def test_cores_are_those_that_this_process_may_use(monkeypatch):
+    assert threads.cores() >= 1
+    monkeypatch.setattr(threads.os, "sched_getaffinity", lambda pid: {1, 4, 6}, raising=False)
+    assert threads.cores() == 3
+    monkeypatch.delattr(threads.os, "sched_getaffinity")
+    monkeypatch.setattr(threads.os, "cpu_count", lambda: None)
+    assert threads.cores() == 1
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 50])
@@ -232,18 +251,18 @@ def test_a_view_of_a_model_shares_its_weights_and_nothing_that_forward_sets():
 
 
 def test_commands_give_large_models_all_cores(monkeypatch):
-    from numpy_transformer.cli import matmul_threads
+    from numpy_transformer import threads
 
     told = []
-    monkeypatch.setattr(matmul_threads, "set_blas_threads", told.append)
-    monkeypatch.setattr(matmul_threads, "cores", lambda: 6)
-    monkeypatch.setattr(matmul_threads, "LARGE_MODEL", 10)
+    monkeypatch.setattr(threads, "set_blas_threads", told.append)
+    monkeypatch.setattr(threads, "cores", lambda: 6)
+    monkeypatch.setattr(threads, "LARGE_MODEL", 10)
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    matmul_threads.start_with_one()
+    threads.start_with_one_thread()
     small, large = nt.Linear(2, 3, rng=0), nt.Linear(2, 5, rng=0)
-    assert matmul_threads.adapt_to(small) is small and told == [1]
-    assert matmul_threads.adapt_to(large) is large and told == [1, 6]
+    assert threads.adapt_threads(small) is small and told == [1]
+    assert threads.adapt_threads(large) is large and told == [1, 6]
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
-    matmul_threads.start_with_one()
-    matmul_threads.adapt_to(large)
+    threads.start_with_one_thread()
+    threads.adapt_threads(large)
     assert told == [1, 6]

@@ -9,7 +9,7 @@ import numpy as np
 from ..decoding import KeyValueCache
 from ..models import CausalLanguageModel
 from ..threads import limited_blas_threads, set_blas_threads
-from ..training.process import keep_freed_memory
+from ..training.memory import keep_freed_memory
 from .configs import CONFIGS
 from .measure import REST, best_process, timer
 

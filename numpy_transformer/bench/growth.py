@@ -8,7 +8,7 @@ from ..layers import CrossEntropyLoss
 from ..models import CausalLanguageModel
 from ..threads import set_blas_threads
 from ..training import AdamW, Trainer
-from ..training.process import keep_freed_memory
+from ..training.memory import keep_freed_memory
 from .measure import peak_memory, timer
 
 LENGTHS = (128, 256, 512, 1024, 2048)           # measured at the width WIDTH

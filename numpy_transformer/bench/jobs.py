@@ -13,7 +13,7 @@ from ..decoding import KeyValueCache
 from ..module import unfilled
 from ..threads import set_blas_threads
 from ..training import AdamW, Trainer
-from ..training.process import keep_freed_memory
+from ..training.memory import keep_freed_memory
 from .child import serve
 from .configs import CONFIGS
 from .measure import timer

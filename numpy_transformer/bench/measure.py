@@ -18,7 +18,7 @@ from pathlib import Path
 from ..threads import limited_blas_threads, set_blas_threads
 from ..training import AdamW, Trainer
 from ..training.data_parallel import workers_for
-from ..training.process import keep_freed_memory
+from ..training.memory import keep_freed_memory
 from .matmul_baseline import matmul_baselines
 from .rivals import RIVALS
 

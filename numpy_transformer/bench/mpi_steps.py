@@ -12,7 +12,7 @@ import time
 
 from mpi4py import MPI
 
-from ..training.process import keep_freed_memory
+from ..training.memory import keep_freed_memory
 from .configs import CONFIGS
 from .measure import timer, trainer_of
 

@@ -9,10 +9,12 @@ import textwrap
 import numpy as np
 
 from .. import __version__
+from ..threads import start_with_one_thread
+from ..training.memory import keep_freed_memory
 from ..training.mpi import RankError, silence_other_ranks, world
-from ..training.process import CLOSED_PIPE, drop_output, keep_freed_memory
-from .matmul_threads import start_with_one
-from .parser import Parser
+from .greeting import greet
+from .parser import CommandParser, option
+from .terminal import CLOSED_PIPE, drop_output
 
 MODULES = {"demo": ("demo",), "train": ("train",), "importing": ("import", "export"), "generate": ("generate", "translate"),
            "predict": ("classify", "tag", "fill", "embed", "similar"), "evaluate": ("evaluate",), "info": ("info",),
@@ -23,7 +25,7 @@ MODULES = {"demo": ("demo",), "train": ("train",), "importing": ("import", "expo
 
 def make_parser(command=None):
     """The parser of all commands, or of those in the module of one `command`: importing all modules takes longer."""
-    parser = Parser(prog="numpy-transformer", description="A Transformer in pure NumPy for learning.")
+    parser = CommandParser(prog="numpy-transformer", description="A Transformer in pure NumPy for learning.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     modules = [module for module, added in MODULES.items() if command in added]
@@ -32,9 +34,8 @@ def make_parser(command=None):
     return parser
 
 
-def parse(argv=None):
+def parse(argv):
     """Returns the arguments of one command; what it does not know ends the program, like other mistakes in the arguments."""
-    argv = sys.argv[1:] if argv is None else argv
     arguments, unknown = make_parser(*argv[:1]).parse_known_args(argv)
     if unknown:
         arguments.parser.error(f"unrecognized arguments: {textwrap.shorten(' '.join(unknown), 200)}")
@@ -42,7 +43,11 @@ def parse(argv=None):
 
 
 def main(argv=None):
-    """Run one command and return its exit code; bad input is reported in one line on standard error, with exit code 2."""
+    """Run one command and return its exit code; bad input is reported in one line on standard error, with exit code 2.
+
+    Without a command, it says where to begin.
+    """
+    argv = sys.argv[1:] if argv is None else argv
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:          # closed by the calling process
             setattr(sys, name, open(os.devnull, mode))
@@ -53,11 +58,14 @@ def main(argv=None):
         return 2
     arguments = None
     try:
-        arguments = parse(argv)
-        start_with_one()
-        keep_freed_memory()
-        with np.errstate(all="ignore"):         # values that are not finite are reported where they matter
-            code = arguments.run(arguments) or 0
+        if argv:
+            arguments = parse(argv)
+            start_with_one_thread()
+            keep_freed_memory()
+            with np.errstate(all="ignore"):     # values that are not finite are reported where they matter
+                code = arguments.run(arguments) or 0
+        else:
+            code = greet()
         sys.stdout.flush()
         return code
     except BrokenPipeError:                     # whatever reads standard output has closed it
@@ -66,12 +74,7 @@ def main(argv=None):
     except (ValueError, TypeError, IndexError, OSError, MemoryError, RankError) as error:
         if arguments is None or arguments.traceback:
             raise
-        if isinstance(error, UnicodeDecodeError):           # files report it themselves, so this is standard input
-            error = (f"standard input is not UTF-8 (byte {error.object[error.start]:#04x}); convert it, for instance "
-                     "with iconv -t UTF-8")
-        if isinstance(error, MemoryError):
-            error = f"not enough memory ({error}); use smaller sizes, a smaller batch or shorter sequences"
-        print(f"{arguments.parser.prog}: {' '.join(str(error).splitlines())}", file=sys.stderr)
+        print(f"{arguments.parser.prog}: {' '.join(describe(error).splitlines())}", file=sys.stderr)
         with contextlib.suppress(OSError):
             sys.stdout.flush()
             return 2
@@ -81,3 +84,14 @@ def main(argv=None):
         command = arguments.parser.prog if arguments else "numpy-transformer"
         print(f"\n{command}: {str(stop) or 'interrupted'}", file=sys.stderr)
         return 130
+
+
+def describe(error):
+    """The sentence that says what is wrong; settings have the names of their options."""
+    if isinstance(error, UnicodeDecodeError):               # files report it themselves, so this is standard input
+        return (f"standard input is not UTF-8 (byte {error.object[error.start]:#04x}); convert it, for instance with "
+                "iconv -t UTF-8")
+    if isinstance(error, MemoryError):
+        return f"not enough memory ({error}); use smaller sizes, a smaller batch or shorter sequences"
+    from ..tasks.settings import SettingError, with_names   # only the commands for models have loaded them
+    return with_names(error.sentence, option) if isinstance(error, SettingError) else str(error)

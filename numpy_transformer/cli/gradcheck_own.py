@@ -13,7 +13,7 @@ import numpy as np
 from ..checks.gradcheck import gradcheck, positional
 from ..checks.passes import listed, plain_arrays, problems
 from ..course.checker.feedback import WIDTH, feedback
-from ..course.checker.own_component import Likeness, compare
+from ..course.checker.own_component import AdaptedClass, compare
 from ..module import is_parameter, named_parts
 from .terminal import columns, wrap
 
@@ -23,28 +23,28 @@ def check_own(name, arguments):
     path, _, class_name = name.rpartition(":")
     path = Path(path).resolve()
     cls = load_class(path, class_name)
-    likeness = Likeness(cls, arguments.like) if arguments.like else None
+    adapted = AdaptedClass(cls, arguments.like) if arguments.like else None
     with errors_of(path):
-        module, values, notes = make(cls, likeness, arguments)
+        module, values, notes = make(cls, adapted, arguments)
         report = gradcheck(module, *values, seed=arguments.seed, name=class_name)
         wrong, remarks = problems(module, *values, seed=arguments.seed)
-    compared = compare(likeness, str(path), arguments.seed) if likeness else []
+    compared = compare(adapted, str(path), arguments.seed) if adapted else []
     lines = [wrap(f"WRONG: {sentence}.") for sentence in wrong] + [wrap(f"note: {sentence}.") for sentence in remarks]
-    for found in compared:
-        lines.append(wrap(f"compared with {likeness.name} in the cases of exercise {found.exercise.number}:"))
-        lines += feedback(found.exercise, found.verdict, found.printed, min(columns(), WIDTH))
-    if likeness and report.ok and any(found.forward_is_wrong for found in compared):
-        lines.append(wrap(f"Every gradient agrees with your forward, but your forward is not that of {likeness.name}: "
+    for comparison in compared:
+        lines.append(wrap(f"compared with {adapted.name} in the cases of exercise {comparison.exercise.number}:"))
+        lines += feedback(comparison.exercise, comparison.verdict, comparison.printed, min(columns(), WIDTH))
+    if adapted and report.ok and any(comparison.forward_is_wrong for comparison in compared):
+        lines.append(wrap(f"Every gradient agrees with your forward, but your forward is not that of {adapted.name}: "
                           "backward is right for another function."))
-    return report, notes, lines, report.ok and not wrong and all(found.verdict.status == "pass" for found in compared)
+    return report, notes, lines, report.ok and not wrong and all(comparison.verdict.status == "pass" for comparison in compared)
 
 
-def make(cls, likeness, arguments):
+def make(cls, adapted, arguments):
     """Returns an object of the class, inputs for its forward, and notes to print."""
-    notes = [*likeness.notes] if likeness else []
+    notes = [*adapted.notes] if adapted else []
     inputs = arguments.inputs or []
-    if likeness and not inputs:
-        module, values = likeness.sample()
+    if adapted and not inputs:
+        module, values = adapted.sample()
     elif not inputs:
         raise ValueError(f"{cls.__name__}.forward{inspect.signature(cls.forward)} needs inputs; give the shape of each,"
                          " for instance --shape 3,5,12")
@@ -59,7 +59,7 @@ def make(cls, likeness, arguments):
     arrays = plain_arrays(module)
     if arrays:
         notes.append(about_arrays(arrays))
-    elif not likeness and not any(is_parameter(part) for _, part in named_parts(module)):
+    elif not adapted and not any(is_parameter(part) for _, part in named_parts(module)):
         notes.append("no parameters found; they are attributes with .data and .grad, such as nt.Parameter")
     return module, values, notes
 

@@ -128,11 +128,9 @@ def grade(arguments):
         unused = {key[:2] for key in journal.rows} - {(row.student, row.number) for row in rows}
         problems, new = problems_of(class_), rows if arguments.students else None
         if goes_on:
-            settings, rows, problems = continued(record, settings, rows, problems, whole_class)
+            settings, rows, problems = merged_with_table(record, settings, rows, problems, whole_class)
         settings = shards.with_left_out(settings, {student.name: student.ids for student in whole_class}, rows)
         grade_outputs.publish(arguments, settings, rows, problems, new)
-        if arguments.similar:
-            grade_outputs.list_similar(arguments, whole_class, chosen, rows)
         keep = unused and bool(arguments.only or arguments.students)
         if keep:
             print(wrap(f"{len(unused)} rows of an interrupted run stay in {journal.path}; grade the whole class to use "
@@ -177,7 +175,7 @@ def graded(arguments, settings, layer, journal, class_, chosen):
     """Returns the rows of the class, sorted. After Ctrl-C raises KeyboardInterrupt with a message on how to resume."""
     rules, attempts, total = policy_options.policy(arguments), {}, len(class_) * len(chosen)
     if arguments.retry:
-        journal.guilty.clear()
+        journal.fatal.clear()
     print(f"{counted(len(class_), 'student')}, {counted(len(chosen), 'exercise')}, seed {settings['seed']}, "
           f"sandbox: {layer.name}", file=sys.stderr)
     for sentence in journal.sentences():
@@ -201,7 +199,7 @@ def graded(arguments, settings, layer, journal, class_, chosen):
     return policy.settle(oldest_first, rules)
 
 
-def continued(record, settings, rows, problems, class_):
+def merged_with_table(record, settings, rows, problems, class_):
     """Returns settings, rows and problems of an existing table, with those in place that are new."""
     old, new = record.settings["versions"]["numpy_transformer"], settings["versions"]["numpy_transformer"]
     if old != new:
@@ -223,8 +221,6 @@ def merge(arguments):
     if not tables or not arguments.out:
         raise ValueError("name the tables to join and the new one: grade merge TABLE... --out FILE")
     policy_options.refuse(arguments)
-    if arguments.similar:
-        raise ValueError("--similar reads the students' files; give it to one of the parts, which compares the whole class")
     twice = [table for i, table in enumerate(tables) if table.resolve() in [other.resolve() for other in tables[:i]]]
     if twice:
         raise ValueError(f"{twice[0]} is given twice; name each table once")

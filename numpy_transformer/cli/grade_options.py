@@ -61,9 +61,6 @@ def add_outputs(parser):
     group.add_argument("--anonymous", metavar="FILE", type=Path,
                        help="page for the lecture after the deadline, with a picture beside it: how the exercises went "
                             "and the most frequent mistakes, without names; it shows lines of the solutions (.html)")
-    group.add_argument("--similar", metavar="FILE", type=Path,
-                       help="list of students whose files agree in rare ways, with the evidence and no verdict (.html or "
-                            ".md); always of the whole class")
 
 
 def add_sandbox(parser):

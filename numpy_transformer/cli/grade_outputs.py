@@ -1,7 +1,7 @@
 """What `numpy-transformer grade` writes, and prints, after the work."""
 
 from ..course.exercises import exercises
-from ..grading import anonymous, report, similar_page, similarity
+from ..grading import anonymous, report
 from ..grading.gradebooks import Gradebooks
 from ..grading.gradebooks.people import Person, expected, people
 from . import policy_options
@@ -18,14 +18,6 @@ def check_gradebooks(arguments, class_, chosen, kept):
     """
     numbers = sorted({exercise.number for exercise in chosen} | {row.number for row in kept})
     Gradebooks(arguments, expected(class_, kept), [exercises()[number] for number in numbers])
-
-
-def list_similar(arguments, students, chosen, rows):
-    """Compares the files of all students, and writes the list for the teacher."""
-    wrong = {(row.student, row.number): row.answer for row in rows if row.answer}
-    found = similarity.find(students, wrong, chosen)
-    path = similar_page.write(found, students, arguments.similar)
-    print(wrap(f"{similar_page.heading(found)} See {path}; it is evidence to look at, not a verdict."))
 
 
 def publish(arguments, settings, rows, problems, new=None):

@@ -3,10 +3,10 @@
 import os
 from pathlib import Path
 
-from ..grading import shards, similar_page
+from ..grading import shards
 from ..grading.files import check_output, check_output_folder
 from ..grading.gradebooks.filling import counted
-from ..grading.own_files import check_replaceable
+from ..grading.replaceable import check_replaceable
 from . import gradebook_options
 
 TABLES = (".csv", ".tsv", ".txt", "")
@@ -39,14 +39,14 @@ def check_places(arguments):
 def outputs(arguments):
     """Returns the paths of the files that are written, without the filled gradebooks, which look after themselves."""
     page = arguments.anonymous
-    return [path for path in (arguments.out, arguments.json, arguments.picture, arguments.similar, page,
+    return [path for path in (arguments.out, arguments.json, arguments.picture, page,
                               page and page.with_suffix(".png"), arguments.summary, arguments.gradescope,
                               arguments.github) if path]
 
 
 def check_names(arguments):
     """Raises ValueError if the name of a file does not fit what it holds."""
-    for name in ("out", "json", "picture", "similar", "anonymous", "summary", "gradescope", "github", "canvas", "moodle"):
+    for name in ("out", "json", "picture", "anonymous", "summary", "gradescope", "github", "canvas", "moodle"):
         path = getattr(arguments, name)
         if path is not None and not path.name:
             raise ValueError(f"--{name} {path} is a folder; name a file")
@@ -54,8 +54,6 @@ def check_names(arguments):
         path = getattr(arguments, name)
         if path and not os.path.isdir(path) and path.suffix.lower() not in TABLES:
             raise ValueError(f"--{name} {path}: the table is written as CSV; name a file that ends in .csv, .tsv or .txt")
-    if arguments.similar:
-        similar_page.check_name(arguments.similar)
     if arguments.anonymous and arguments.anonymous.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--anonymous {arguments.anonymous}: name a file that ends in .html")
 

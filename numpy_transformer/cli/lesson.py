@@ -6,8 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from ..course.lessons.cells import cells
 from ..course.lessons.files import copy_lessons, find_lessons, full_number
-from ..data.plurals import counted
+from ..course.lessons.translation import Translation, write_translation
+from ..course.lessons.words import words
+from ..texts import VARIABLE
+from ..texts.width import columns
 from .parser import add_command
 from .terminal import wrap
 
@@ -33,6 +37,8 @@ def add(commands):
     parser.add_argument("target", nargs="?", metavar="FOLDER or NN", help="folder for start, or number for notebook")
     parser.add_argument("--step", action="store_true",
                         help="pause at each cell: read it, inspect variables, answer its questions (needs a terminal)")
+    parser.add_argument("--translation", metavar="FILE.md",
+                        help="write the lesson's texts to a file for a translator, or bring such a file up to date")
     parser.add_argument("--out", metavar="FILE.ipynb", help="file for notebook (default: the lesson's name, in the current "
                                                             "folder)")
 
@@ -46,35 +52,47 @@ def run(arguments):
         return start(arguments.target)
     if arguments.number == "notebook":
         return write(arguments.target, arguments.out)
-    return run_script(choose_lessons([arguments.number])[0], ["--step"] if arguments.step else [])
+    lesson, = choose_lessons([arguments.number])
+    if arguments.translation is not None:
+        return write_for_translator(lesson, Path(arguments.translation))
+    return run_script(lesson, ["--step"] if arguments.step else [])
 
 
 def check_options(arguments):
     """Raises ValueError for what this call would not use, and for what it lacks."""
     action = arguments.number
     if action not in ("start", "notebook") and arguments.target is not None:
-        raise ValueError(f"{arguments.target!r} would have no effect after {action!r}; leave it out")
+        raise ValueError(words("command.no_effect", target=arguments.target, action=action))
     if action in ACTIONS and arguments.step:
-        raise ValueError(f"--step steps through a lesson, and {action} runs none; leave it out")
+        raise ValueError(words("command.step_runs", action=action))
+    if arguments.translation is not None and (action in ACTIONS or arguments.step):
+        raise ValueError(words("command.translation_of_lesson"))
     if action != "notebook" and arguments.out is not None:
-        raise ValueError("--out is the file of a notebook; use it as in numpy-transformer lesson notebook 05 --out FILE.ipynb")
+        raise ValueError(words("command.out_of_notebook"))
     if action == "start" and not arguments.target:
-        raise ValueError("name a folder for the lessons, as in numpy-transformer lesson start my-lessons")
+        raise ValueError(words("command.no_folder"))
     if action == "notebook" and arguments.target is None:
-        raise ValueError("name a lesson, as in numpy-transformer lesson notebook 05")
+        raise ValueError(words("command.no_lesson"))
 
 
 def start(folder):
     """Copies the lessons to a folder and says how to go on."""
     if full_number(folder) and not Path(folder).is_dir():
-        raise ValueError(f"{folder!r} looks like the number of a lesson; name a folder, as in numpy-transformer lesson start "
-                         "my-lessons")
+        raise ValueError(words("command.looks_like_number", folder=folder))
     written, existing = copy_lessons(folder)
-    kept = f"; {existing} existed already and did not change" if existing else ""
-    print(wrap(f"{counted(len(written), 'file')} written to {folder}{kept}"))
-    go_there = "" if Path(folder).resolve().parent == Path.cwd() else f"cd {folder}, then "
-    print(wrap("README.md links to figures that exist once their lessons have been run."))
-    print(wrap(f"Start with: {go_there}numpy-transformer lesson 00 --step"))
+    kept = words("command.existing", n=existing) if existing else ""
+    print(wrap(words("command.started", n=len(written), folder=folder) + kept))
+    begin = "begin" if Path(folder).resolve().parent == Path.cwd() else "begin_there"
+    print(wrap(words("command.links")))
+    print(wrap(words(f"command.{begin}", folder=folder, command="numpy-transformer lesson 00 --step")))
+    return 0
+
+
+def write_for_translator(lesson, file):
+    """Writes a lesson's texts to a file for a translator."""
+    counts = write_translation(lesson, file)
+    print(wrap(words("translation.written", file=file, number=full_number(lesson.name.partition("_")[0]), variable=VARIABLE,
+                     **counts)))
     return 0
 
 
@@ -84,7 +102,7 @@ def write(number, out):
 
     lesson, = choose_lessons([number])
     path = write_notebook(lesson, out or f"{lesson.stem}.ipynb")
-    print(wrap(f"written: {path}; open it with Jupyter, VS Code or another program for notebooks"))
+    print(wrap(words("command.notebook", path=path)))
     return 0
 
 
@@ -92,7 +110,7 @@ def print_list(lessons):
     """Prints number, title and minutes of each lesson in at most 60 columns."""
     for number, path in lessons.items():
         title, minutes = headline(path)
-        print(f"{number:<3} {title:<43} {minutes}".rstrip())
+        print(f"{number:<3} {title}{' ' * (43 - columns(title))} {minutes}".rstrip())
 
 
 def choose_lessons(numbers):
@@ -103,16 +121,16 @@ def choose_lessons(numbers):
     lessons = find_lessons()
     for number in numbers:
         if full_number(number) not in lessons:
-            raise ValueError(f"there is no lesson {number!r}; choose one of {', '.join(lessons)}; numpy-transformer lesson list "
-                             "shows their titles")
+            raise ValueError(words("command.unknown", number=number, numbers=", ".join(lessons)))
     return [lessons[number] for number in dict.fromkeys(map(full_number, numbers))] or list(lessons.values())
 
 
 def headline(path):
     """Returns the title of a lesson and its minutes of reading, from its first cell."""
-    text = path.read_text(encoding="utf-8", errors="replace").split("\n# %% ")[0]
-    title, minutes = re.search(r"^# # \d\d[a-z]? (.*)", text, re.M), re.search(r"\d+ minutes", text)
-    return title[1] if title else path.stem, minutes[0] if minutes else ""
+    first = cells(path.read_text(encoding="utf-8", errors="replace"))[:1]
+    english = first[0].prose or "" if first else ""
+    title, minutes = re.search(r"^# \d\d[a-z]? (.*)", Translation(path).of(english), re.M), re.search(r"(\d+) minutes", english)
+    return title[1] if title else path.stem, words("command.minutes", minutes=minutes[1]) if minutes else ""
 
 
 def run_script(path, arguments):

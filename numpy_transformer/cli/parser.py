@@ -5,7 +5,7 @@ import copy
 import math
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """A parser whose errors are one line; `arguments.parser` is the parser of the innermost command."""
 
     def __init__(self, *args, **named):
@@ -46,6 +46,11 @@ def add_command(commands, name, run, **texts):
     parser.add_argument("--traceback", action="store_true", help="show the Python traceback of an error")
     parser.set_defaults(run=run)
     return parser
+
+
+def option(name):
+    """The command-line option of a setting: "d_model" is --d-model."""
+    return "--" + name.replace("_", "-")
 
 
 def whole_number(least, most=math.inf):

@@ -51,11 +51,11 @@ def take_over(arguments, given):
     for name, value in taken.items():
         setattr(arguments, name, value)
     drop = "; to drop the deductions, use --late none" if "late" in taken else ""
-    return [f"as in the existing table: {shown(taken)}{drop}; name --extensions, --submitted and --moodle again if you "
+    return [f"as in the existing table: {as_options(taken)}{drop}; name --extensions, --submitted and --moodle again if you "
             "used them"] if taken else []
 
 
-def shown(given):
+def as_options(given):
     """Returns options as they are written on the command line; for None the word none."""
     texts = []
     for name, value in given.items():

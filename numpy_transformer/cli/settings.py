@@ -2,8 +2,8 @@
 
 import argparse
 
-from ..tasks.settings import option
-from .parser import number, whole_number
+from ..tasks.settings import with_names
+from .parser import number, option, whole_number
 
 
 def add_settings(parser, title, settings, presets):
@@ -23,7 +23,8 @@ def describe(setting, presets):
         value = preset.get(setting.name, setting.default)
         if value != setting.default:
             values.append(f"{name}: {'not set' if value is None else value}")
-    return f"{setting.help} ({'; '.join(values)})" if values else setting.help
+    help = with_names(setting.help, option)
+    return f"{help} ({'; '.join(values)})" if values else help
 
 
 def argparse_options(setting):

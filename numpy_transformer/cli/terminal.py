@@ -1,8 +1,12 @@
-"""Printed text that fits the terminal."""
+"""What commands print: text that fits the terminal, and what remains when nothing reads it."""
 
+import os
 import shutil
-import textwrap
+import sys
 
+from ..texts import width
+
+CLOSED_PIPE = 141                               # what a shell reports for a program that writes to a closed pipe
 NARROWEST, WIDEST, WITHOUT_TERMINAL = 60, 120, 100
 
 
@@ -11,8 +15,7 @@ def columns():
 
     Output that goes to a file or a pipe is 100 columns wide, unless the environment variable COLUMNS is set.
     """
-    width = shutil.get_terminal_size((WITHOUT_TERMINAL, 24)).columns
-    return min(max(width, NARROWEST), WIDEST)
+    return min(max(shutil.get_terminal_size((WITHOUT_TERMINAL, 24)).columns, NARROWEST), WIDEST)
 
 
 def wrap(text, indent="", first_indent=None):
@@ -25,7 +28,11 @@ def wrap(text, indent="", first_indent=None):
     start = indent if first_indent is None else first_indent
     wrapped = []
     for line in text.split("\n"):
-        wrapped.append(textwrap.fill(line, columns(), initial_indent=start, subsequent_indent=indent,
-                                     break_long_words=False, break_on_hyphens=False))
+        wrapped.append("\n".join(width.wrap(line, columns(), start, indent, break_long_words=False)))
         start = indent
     return "\n".join(wrapped)
+
+
+def drop_output():
+    """Discards what is still buffered for standard output, so that Python does not try to write it again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

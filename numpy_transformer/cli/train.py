@@ -6,12 +6,12 @@ from pathlib import Path
 
 from ..tasks import TASKS, fine_tuning
 from ..tasks.runs import find_base, load_run, load_tokenizers
-from ..tasks.settings import option
+from ..tasks.settings import with_names
 from ..tasks.task import shorten_warmup
+from ..threads import adapt_threads
 from ..training import mpi
 from ..training.checkpoint import Checkpoint, average_checkpoints, write_checkpoint
-from .matmul_threads import adapt_to
-from .parser import add_command
+from .parser import add_command, option
 from .settings import add_settings, given_settings, resumed_settings
 from .train_files import check_outputs, remove_kept
 
@@ -27,7 +27,7 @@ def add(commands):
         sub = add_command(kinds, task.name, run, help=task.title,
                           description=f"Train {task.title}. Ctrl-C finishes the step and saves. --resume continues, and "
                                       "ends with exactly the weights of an uninterrupted run.")
-        sub.add_argument("--config", choices=task.presets, help=task.preset_help)
+        sub.add_argument("--config", choices=task.presets, help=with_names(task.preset_help, option))
         sub.add_argument("--out", metavar="RUN.npz", default=f"{task.name}.npz", help="file of the checkpoint")
         sub.add_argument("--resume", action="store_true", help="continue the run in --out, with its settings")
         sub.add_argument("--overwrite", action="store_true", help="replace the run in --out")
@@ -77,7 +77,7 @@ def prepare_new(arguments, comm):
         model, lines, more = task.make_model(), [], {}
     describe(task, model, comm)
     say(*lines)
-    return task, task.make_trainer(adapt_to(model), comm), make_checkpoint(arguments.out, task, preset, more)
+    return task, task.make_trainer(adapt_threads(model), comm), make_checkpoint(arguments.out, task, preset, more)
 
 
 def prepare_resumed(arguments, saved, comm):
@@ -99,7 +99,7 @@ def prepare_resumed(arguments, saved, comm):
         model = task.make_model()
     describe(task, model, comm)
     more = {name: saved[name] for name in ("base", "lora", "origin") if name in saved}
-    return task, task.make_trainer(adapt_to(model), comm), make_checkpoint(arguments.out, task, preset, more)
+    return task, task.make_trainer(adapt_threads(model), comm), make_checkpoint(arguments.out, task, preset, more)
 
 
 def describe(task, model, comm):
@@ -132,7 +132,7 @@ def check_unused(given, kind, settings):
             if name in given:
                 switched_off = given[name] is False
                 shown = option(f"no_{name}") if switched_off else option(name)
-                raise ValueError(f"{shown} would have no effect: {remedy}")
+                raise ValueError(f"{shown} would have no effect: {with_names(remedy, option)}")
 
 
 def check_preset(preset, settings):
@@ -209,7 +209,7 @@ def save_average(trainer, task, checkpoint):
     """Write the mean of the weights of the last saves next to the run."""
     kept = checkpoint.kept()
     trainer.model.load_state_dict(average_checkpoints(kept), trained=True)
-    path = checkpoint.beside("average")
+    path = checkpoint.path_with_tag("average")
     arrays = {f"model/{name}": array for name, array in trainer.model.state_dict(trained=True).items()}
     write_checkpoint(path, arrays, {**checkpoint.meta, "step": trainer.steps, "averaged": [p.name for p in kept]})
     measured = task.make_validation(trainer.model)()

@@ -1,16 +1,18 @@
 """Exercises in a notebook or a script: `nt.exercise.check("05.2", attention_backward)` checks a function as it is."""
 
-import textwrap
 from dataclasses import replace
 
+from ..texts import Message
+from ..texts.width import wrap
+from .checker.cell_source import file_of, localize_in_cell
 from .checker.diagnosis import AnswerKey
 from .checker.feedback import WIDTH
-from .checker.in_process import run_here
-from .checker.result import Checked
-from .checker.source_file import file_of, localize_here
+from .checker.in_process import run_in_this_process
+from .checker.messages import about_parameters
+from .checker.notebook_result import NotebookResult
 from .checker.verdict import judge
-from .checker.wording import explain_parameters
 from .exercises import choose_for, choose_one
+from .lessons.words import words
 
 __all__ = ["check", "hint", "sheet"]
 
@@ -32,29 +34,28 @@ def check(number, answer, seed=0):
 
     Parameters:
         number : such as "05.2"; everything that `numpy-transformer exercise hint` understands, and the number of a
-            lesson, or one of the first edition, if the answer's name says which exercise is meant
+            lesson, if the answer's name says which exercise is meant
         answer : the function or class; with a full number its name does not matter
         seed : int, the seed of the arrays in the cases
     Raises: ValueError if there is no such exercise, TypeError if the answer cannot be called
     """
     exercise = choose_for(str(number), getattr(answer, "__name__", ""))
-    kind = "class" if exercise.is_class else "function"
+    kind, call = "class" if exercise.is_class else "function", f'check("{exercise.number}", {exercise.name})'
     if not callable(answer):
-        raise TypeError(f'check takes the {kind} itself, as in check("{exercise.number}", {exercise.name}), but got '
-                        f"{describe(answer)}; leave out the parentheses after its name")
+        raise TypeError(words("exercise.not_callable", what=Message(f"lessons.exercise.{kind}"), call=call, got=describe(answer)))
     if exercise.is_class and not isinstance(answer, type):
-        raise TypeError(f"exercise {exercise.number} asks for a class, as in "
-                        f'check("{exercise.number}", {exercise.name}), but got {describe(answer)}')
+        raise TypeError(words("exercise.no_class", number=exercise.number, call=call, got=describe(answer)))
     answer_key = AnswerKey(exercise, seed)
     file = file_of(answer)
-    run = run_here(answer, exercise, answer_key.cases, file)
-    verdict = localize_here(answer_key, judge(answer_key, run), run, answer, file)
+    run = run_in_this_process(answer, exercise, answer_key.cases, file)
+    verdict = localize_in_cell(answer_key, judge(answer_key, run), run, answer, file)
     if verdict.stage == "arguments":            # there is no file to reset
-        verdict = replace(verdict, note=f"{explain_parameters(exercise, run.report)} The task is shown by "
-                                        f'nt.exercise.sheet("{exercise.number}").')
-    checked = Checked(answer_key, run, verdict, answer)
-    checked.show()
-    return checked
+        sheet = Message("lessons.exercise.sheet", call=f'nt.exercise.sheet("{exercise.number}")')
+        verdict = replace(verdict, note=Message("verdict.loading.arguments_here", sheet=sheet,
+                                                parameters=about_parameters(exercise, run.report)))
+    result = NotebookResult(answer_key, run, verdict, answer)
+    result.show()
+    return result
 
 
 def hint(number):
@@ -62,9 +63,9 @@ def hint(number):
     exercise = choose_one(str(number))
     count = shown_hints[exercise.number] = min(3, shown_hints.get(exercise.number, 0) + 1)
     for i, text in enumerate(exercise.hints[:count], 1):
-        print(textwrap.fill(text, WIDTH, initial_indent=f"{i}. ", subsequent_indent="   ", break_on_hyphens=False))
+        print("\n".join(wrap(text, WIDTH, f"{i}. ", "   ")))
     if count < len(exercise.hints):
-        print("(Run the same line again for the next hint.)")
+        print(words("exercise.next_hint"))
 
 
 def sheet(number):
@@ -73,5 +74,5 @@ def sheet(number):
 
 
 def describe(value):
-    article = "an" if type(value).__name__[0].lower() in "aeiou" else "a"
-    return f"{article} {type(value).__name__}"
+    name = type(value).__name__
+    return words("exercise.an" if name[0].lower() in "aeiou" else "exercise.a", name=name)

@@ -34,7 +34,7 @@ class TextReader:
     special_names = {PAD: "[PAD]", CLS: "[CLS]", SEP: "[SEP]", MASK: "[MASK]"}
     offset = SPECIAL
     end = (SEP,)                                # the ids after a text
-    limit = "--max-len"                         # what decides max_len
+    limit = "max_len"                           # what decides how much is read
 
     def __init__(self, tokens, max_len, lower=True):
         if max_len < 3:

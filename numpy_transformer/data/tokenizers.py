@@ -42,7 +42,7 @@ class CharTokenizer:
         try:
             return np.array([self.ids[character] for character in text], np.intp)
         except KeyError as error:
-            raise ValueError(f"the character {shown(error.args[0])} is not among the {self.vocab_size} that the "
+            raise ValueError(f"the character {printable(error.args[0])} is not among the {self.vocab_size} that the "
                              "tokenizer knows from its training text; leave it out, or train on a text that has it") from error
 
     def decode(self, ids):
@@ -152,7 +152,7 @@ class MixedTokenizer:
         try:
             return np.array([self.ids[piece] for piece in self.pattern.findall(text)], np.intp)
         except KeyError as error:
-            raise ValueError(f"at the character {shown(error.args[0])}, none of the {self.vocab_size} known pieces "
+            raise ValueError(f"at the character {printable(error.args[0])}, none of the {self.vocab_size} known pieces "
                              "matches; leave it out, or train on texts that have it") from error
 
     def decode(self, ids):
@@ -172,7 +172,7 @@ def token_name(tokens, token):
     return tokens.name(token) if hasattr(tokens, "name") else tokens.decode([token])
 
 
-def shown(character):
+def printable(character):
     """Returns a character for an error message; a combining mark, which would merge with the quote, is escaped."""
     return ascii(character) if unicodedata.category(character)[0] == "M" else repr(character)
 

@@ -5,6 +5,7 @@ import copy
 import numpy as np
 
 from ..layers import CrossEntropyLoss
+from .wording import sentence
 
 
 class ArrayExample:
@@ -19,11 +20,10 @@ class ArrayExample:
         self.inputs = tuple(None if x is None else np.asarray(x) for x in inputs)
         empty = next((x for x in self.inputs if x is not None and x.size == 0), None)
         if empty is not None:
-            raise ValueError(f"an input of shape {empty.shape} holds no number; give a batch of at least one sequence")
+            raise ValueError(sentence("errors.arrays.no_number", shape=empty.shape))
         self.targets = None if targets is None else np.asarray(targets)
         if criterion is None and targets is not None and self.targets.dtype.kind not in "iu":
-            raise TypeError(f"targets have dtype {self.targets.dtype}, but CrossEntropyLoss takes ids; if this is another input "
-                            "of the model, put the inputs into a tuple: explore(model, (x, mask))")
+            raise TypeError(sentence("errors.arrays.ids", dtype=self.targets.dtype))
         self.criterion = CrossEntropyLoss() if criterion is None and targets is not None else criterion
         self.tokens = checked_tokens(tokens)
         check_lengths(self.tokens, "source", self.inputs[0])
@@ -35,8 +35,7 @@ class ArrayExample:
     def read(self, text=None, target=None):
         """Returns (inputs, targets, tokens). Raises ValueError for a text: there is no tokenizer to read it with."""
         if text is not None or target is not None:
-            raise ValueError("this step was made from arrays, so its text cannot be changed here; call nt.explore with "
-                             "other arrays")
+            raise ValueError(sentence("errors.arrays.no_text"))
         return self.inputs, self.targets, self.tokens
 
 
@@ -47,8 +46,8 @@ def check_lengths(tokens, name, array):
     wanted = array.shape[:2] if array.ndim > 1 else (1, *array.shape)
     for row in tokens[name]:
         if (len(tokens[name]), len(row)) != wanted:
-            raise ValueError(f"tokens[{name!r}] names {len(row)} tokens in a batch of {len(tokens[name])}, but there are "
-                             f"{wanted[1]} in a batch of {wanted[0]}; give a list of strings for each sequence")
+            raise ValueError(sentence("errors.arrays.tokens_shape", name=name, length=len(row), batch=len(tokens[name]),
+                                   wanted_length=wanted[1], wanted_batch=wanted[0]))
 
 
 def checked_tokens(tokens):
@@ -63,10 +62,8 @@ def checked_tokens(tokens):
             checked[name] = list(map(str, value))
         elif name in ("source", "target", "targets"):
             if isinstance(value, str) or any(isinstance(row, str) for row in value):
-                raise ValueError(f"tokens[{name!r}] must hold a list of strings for each sequence of the batch, such as "
-                                 '[["the", "cat"]]')
+                raise ValueError(sentence("errors.arrays.tokens_list", name=name))
             checked[name] = [list(map(str, row)) for row in value]
         else:
-            raise ValueError(f"tokens has no entry {name!r}; give source, target, targets, vocabulary, source_vocabulary or "
-                             "classes")
+            raise ValueError(sentence("errors.arrays.tokens_entry", name=name))
     return checked

@@ -8,11 +8,11 @@ def axes_of_inputs(values):
     ids = [value for value in values if value.array.dtype.kind in "iu"]
     for value in values:
         array = value.array
-        tokens = "target" if value.title in ("target", "targets") else "source"
+        tokens = "target" if value.id.partition(":")[2] in ("target", "targets") else "source"
         is_like_ids = any(other.array.shape == array.shape for other in ids)
         if array.dtype.kind == "f":
             axes = float_axes(array.ndim)
-        elif value.title == "positions":
+        elif value.id.partition(":")[2] == "positions":
             axes = [{"name": "batch"}, {"name": "position"}]
         elif array.dtype.kind == "b" and not is_like_ids:
             axes = mask_axes(array.ndim)
@@ -142,7 +142,7 @@ def vocabulary_of(parameter):
     uses = [op.inputs["ids"] for op, _ in parameter.consumers if "ids" in op.inputs]
     tokens = [axis.get("tokens") for value in uses for axis in value.axes if "tokens" in axis]
     is_shared = len(parameter.consumers) > 1
-    names = [value.title for value in uses]
+    names = [value.id.partition(":")[2] for value in uses]
     if is_shared or names != ["source"] or tokens != ["source"]:
         return "vocabulary"
     return "source vocabulary"

@@ -11,17 +11,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..module import is_frozen, is_module, is_parameter, named_parts
+from .wording import sentence
 
 
 @dataclass(eq=False, repr=False)
-class Call:
+class StepCall:
     """One forward of one component, and the backward that belongs to it.
 
     Attributes:
         number : the order of the calls; a call comes after the one that encloses it
         module : the component
         repeat : how many calls of this component came before
-        parent : the enclosing Call, or None
+        parent : the enclosing StepCall, or None
         children : the calls that forward made, in order
         inputs : what forward was given, by the names of its signature; arrays are copies
         outputs : a list of copies of what forward returned
@@ -46,7 +47,7 @@ class Call:
     positional: list = field(default_factory=list)
 
     def __repr__(self):
-        return f"Call({self.number}, {type(self.module).__name__})"
+        return f"StepCall({self.number}, {type(self.module).__name__})"
 
 
 class Copies:
@@ -116,13 +117,13 @@ class Wrapped:
             if self.stopped_in is None:
                 raise
             module, name = self.stopped_in
-            raise ValueError(f"the step stopped in {type(module).__name__}.{name}: {error}") from error
+            raise ValueError(sentence("errors.calls.stopped", module=type(module).__name__, name=name, error=error)) from error
 
     def forward(self, module, forward, *inputs, **named):
         parent = self.open_calls[-1] if self.open_calls else None
         repeat = self.repeats.get(id(module), 0)
         self.repeats[id(module)] = repeat + 1
-        call = Call(len(self.step.calls), module, repeat, parent)
+        call = StepCall(len(self.step.calls), module, repeat, parent)
         if parent is not None:
             call.lines["forward"] = calling_line()
         copies = self.step.copies

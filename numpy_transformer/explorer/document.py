@@ -6,6 +6,7 @@ import numpy as np
 
 from .formulas import formulas_of
 from .graph import Graph
+from .naming import spoken
 from .recording import record_step
 from .rerun import Rerun
 from .sources import describe_class, lines_of_arrays, lines_of_attention
@@ -116,7 +117,7 @@ def make_document(model, inputs, targets=None, criterion=None, *, limit=None, **
 
 
 def describe_value(value):
-    entry = {"id": value.id, "title": value.title, "kind": value.kind, "shape": list(value.array.shape),
+    entry = {"id": value.id, "title": spoken(value.title), "kind": value.kind, "shape": list(value.array.shape),
              "axes": value.axes, "producer": value.producer.id if value.producer is not None else None,
              "consumers": [{"op": op.id, "slot": slot} for op, slot in value.consumers],
              "has_gradient": value.gradient is not None, "nudge": value.handle is not None}
@@ -126,7 +127,7 @@ def describe_value(value):
 
 
 def describe_op(op):
-    entry = {"id": op.id, "name": op.name, "label": op.label, "class": op.class_name, "kind": op.kind,
+    entry = {"id": op.id, "name": op.name, "label": spoken(op.label), "class": op.class_name, "kind": op.kind,
              "parent": op.parent, "inputs": ids(op.inputs), "parameters": ids(op.parameters),
              "outputs": ids(op.outputs), "numbers": op.numbers, "lines": {},
              "called_at": {phase: line for phase, (_, line, _) in op.lines.items()}}
@@ -147,7 +148,7 @@ def describe_op(op):
 
 
 def describe_group(group):
-    return {"id": group.id, "name": group.name, "label": group.label, "class": group.class_name,
+    return {"id": group.id, "name": group.name, "label": spoken(group.label), "class": group.class_name,
             "parent": group.parent, "inputs": ids(group.inputs), "outputs": ids(group.outputs)}
 
 

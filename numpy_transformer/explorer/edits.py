@@ -16,6 +16,7 @@ from ..module import Module
 from ..training import SGD, Adam
 from . import switches
 from .possibilities import bugs_of, possibilities, sublayers_of
+from .wording import sentence
 
 OPTIMIZERS = {"sgd": SGD, "adam": Adam}
 FIELDS = {"text": {"text", "target"}, "weight": {"value", "index", "number"},
@@ -53,8 +54,7 @@ class Edited:
         with np.errstate(all="ignore"):
             loss = float(self.criterion.eval()(self.model.eval()(*self.inputs), self.targets))
         if not math.isfinite(loss):
-            raise ValueError(f"after this edit the loss is {loss}, not a number that can be shown; undo it, or choose a "
-                             "smaller number")
+            raise ValueError(sentence("errors.edits.loss", loss=loss))
         return loss
 
 
@@ -87,11 +87,11 @@ def kind_of(edit):
     """Returns the kind of an edit. Raises ValueError unless it is a dict with the fields of its kind."""
     kind = edit.get("kind") if isinstance(edit, dict) else None
     if not isinstance(kind, str) or kind not in FIELDS:
-        raise ValueError(f"an edit must be of the kind {', '.join(FIELDS)}; got {shown(kind)}")
+        raise ValueError(sentence("errors.edits.kind", kinds=', '.join(FIELDS), given=shown(kind)))
     unknown = sorted(map(str, set(edit) - FIELDS[kind] - {"kind"}))
     if unknown:
-        raise ValueError(f"an edit of the kind {kind!r} has no field {shown(unknown[0])}; its fields are "
-                         f"{', '.join(sorted(FIELDS[kind]))}")
+        raise ValueError(sentence("errors.edits.field", given=kind, unknown=shown(unknown[0]),
+                               fields=', '.join(sorted(FIELDS[kind]))))
     return kind
 
 
@@ -107,28 +107,28 @@ def edit_weight(example, edited, edit):
     parameters = dict(edited.model.named_parameters())
     name = edit.get("value")
     if not isinstance(name, str) or name not in parameters:
-        raise ValueError(f"the model has no parameter {shown(name)}{similar(name, parameters)}")
+        raise ValueError(sentence("errors.edits.parameter", name=shown(name), similar=similar(name, parameters)))
     data = parameters[name].data
     index = edit.get("index")
     is_index = isinstance(index, (list, tuple)) and len(index) == data.ndim and all(type(i) is int for i in index)
     if not is_index or not all(0 <= i < size for i, size in zip(index, data.shape)):
-        raise ValueError(f"{shown(index)} is not the index of an entry of {name!r}, whose shape is {data.shape}")
-    data[tuple(index)] = check_number(edit.get("number"), "a weight", 1e6)
+        raise ValueError(sentence("errors.edits.entry", index=shown(index), name=name, shape=data.shape))
+    data[tuple(index)] = check_number(edit.get("number"), "weight", 1e6)
 
 
 def edit_off(example, edited, edit):
     """Switches a part off."""
     what = edit.get("what")
     if not isinstance(what, str) or what not in PARTS:
-        raise ValueError(f"one can switch off {', '.join(PARTS)}; got {shown(what)}")
-    classes, noun = PARTS[what]
-    parts = {name: part for name, part in edited.model.named_modules() if isinstance(part, classes)}
+        raise ValueError(sentence("errors.edits.off", parts=', '.join(PARTS), what=shown(what)))
+    parts = {name: part for name, part in edited.model.named_modules() if isinstance(part, PARTS[what])}
     group = edit.get("group")
     name = group.partition("@")[0] if isinstance(group, str) else group         # another call of the same part
     if isinstance(name, str) and name not in parts:
         name = name.removesuffix(".attention")              # the attention of the heads inside it
     if not isinstance(name, str) or name not in parts:
-        raise ValueError(f"{shown(group)} is not {noun} of this model{similar(group, parts)}")
+        raise ValueError(sentence(f"errors.edits.{'block' if PARTS[what] is Block else 'attention'}", group=shown(group),
+                                  similar=similar(group, parts)))
     check_allowed = {"head": check_head, "residual": check_residual}.get(what)
     argument = check_allowed(parts[name], edit) if check_allowed else ()
     SWITCHES[what](parts[name], *argument)
@@ -137,7 +137,7 @@ def edit_off(example, edited, edit):
 def check_head(part, edit):
     head = edit.get("head")
     if type(head) is not int or not 0 <= head < part.num_heads:
-        raise ValueError(f"{shown(head)} is not one of the heads 0 to {part.num_heads - 1}")
+        raise ValueError(sentence("errors.edits.head", head=shown(head), last=part.num_heads - 1))
     return (head,)
 
 
@@ -145,11 +145,10 @@ def check_residual(block, edit):
     sublayer = edit.get("sublayer")
     sublayers = sublayers_of(block)
     if sublayer not in sublayers:
-        raise ValueError(f"{shown(sublayer)} is not a sublayer of this block; it has {', '.join(sublayers)}")
+        raise ValueError(sentence("errors.edits.sublayer", sublayer=shown(sublayer), sublayers=', '.join(sublayers)))
     replaced = next((cls for cls in type(block).__mro__ if cls.__module__.startswith(f"{ZOO}.")), None)
     if replaced is not None:
-        raise ValueError("a bug has replaced the code of this block, so its residual connection cannot be switched off; "
-                         "undo the bug first")
+        raise ValueError(sentence("errors.edits.residual_of_bug"))
     return (sublayer,)
 
 
@@ -160,29 +159,28 @@ def edit_bug(example, edited, edit):
     bugs = bugs_of(edited.model, edited.criterion)
     name = edit.get("name")
     if not isinstance(name, str) or name not in bugs:
-        raise ValueError(f"{shown(name)} is not a bug that fits this model{similar(name, bugs)}")
+        raise ValueError(sentence("errors.edits.bug", name=shown(name), similar=similar(name, bugs)))
     bug, place = bugs[name]
     blocks = [part for _, part in edited.model.named_modules() if isinstance(part, switches.SwitchedBlock)]
     if bug.target is Block and any(block.skip is None for block in blocks):
-        raise ValueError(f"the bug {name!r} replaces the code of a block, of which a residual connection is switched off; "
-                         "switch it on again first")
+        raise ValueError(sentence("errors.edits.bug_of_residual", name=name))
     zoo.apply(bug, place)
     edited.model.eval(remember=True)            # try it: some bugs need other shapes
     edited.criterion.eval(remember=True)
     try:
         gradients_of(edited)
     except (ValueError, IndexError, TypeError, RuntimeError) as error:
-        raise ValueError(f"with the bug {name!r} this model stops: {error}") from error
+        raise ValueError(sentence("errors.edits.bug_stops", name=name, error=error)) from error
 
 
 def edit_step(example, edited, edit):
     """Takes one step of an optimizer; Adam keeps its means while steps follow one another."""
     name = edit.get("optimizer")
     if not isinstance(name, str) or name not in OPTIMIZERS:
-        raise ValueError(f"the optimizer must be {' or '.join(OPTIMIZERS)}, got {shown(name)}")
-    lr = check_number(edit.get("lr"), "a learning rate", 1e3)
+        raise ValueError(sentence("errors.edits.optimizer", optimizers=' or '.join(OPTIMIZERS), name=shown(name)))
+    lr = check_number(edit.get("lr"), "lr", 1e3)
     if lr < 0:
-        raise ValueError(f"a learning rate of {lr:g} would go uphill; give 0 or more")
+        raise ValueError(sentence("errors.edits.uphill", lr=lr))
     if type(edited.optimizer) is not OPTIMIZERS[name]:
         edited.optimizer = OPTIMIZERS[name](edited.model.parameters(), lr)
         edited.losses = ()
@@ -230,14 +228,14 @@ def check_number(number, what, largest):
     """Returns a number as a float. Raises ValueError unless it is finite and not too large."""
     is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
     if not is_number or not math.isfinite(number) or abs(number) > largest:
-        raise ValueError(f"{shown(number)} cannot be {what}; give a number of at most {largest:g} in size")
+        raise ValueError(sentence(f"errors.edits.{what}", number=shown(number), largest=largest))
     return float(number)
 
 
 def similar(name, names):
     """Returns "; similar names: ..." for a name that does not exist, or the first names."""
     close = difflib.get_close_matches(str(name), list(names), 3, 0.4) or list(names)[:3]
-    return f"; it has for example {', '.join(close)}" if close else "; it has none"
+    return sentence("errors.edits.similar", names=", ".join(close)) if close else sentence("errors.edits.none")
 
 
 def shown(value):
@@ -248,8 +246,7 @@ def shown(value):
 
 ZOO = f"{__package__.rpartition('.')[0]}.zoo"
 EDITS = {"text": edit_text, "weight": edit_weight, "off": edit_off, "bug": edit_bug, "step": edit_step}
-PARTS = {"head": (MultiHeadAttention, "a multi-head attention"), "mask": (MultiHeadAttention, "a multi-head attention"),
-         "scale": (MultiHeadAttention, "a multi-head attention"), "block": (Block, "a block"),
-         "residual": (Block, "a block")}
+PARTS = {"head": MultiHeadAttention, "mask": MultiHeadAttention, "scale": MultiHeadAttention, "block": Block,
+         "residual": Block}
 SWITCHES = {"head": switches.switch_head_off, "mask": switches.switch_mask_off, "scale": switches.switch_scale_off,
             "block": switches.switch_block_off, "residual": switches.switch_residual_off}

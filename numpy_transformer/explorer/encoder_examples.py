@@ -3,9 +3,9 @@
 import numpy as np
 
 from ..data.batches import IGNORE
-from ..data.plurals import counted
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss
-from .examples import GIVEN, PREDICTED, RIGHT, Example, check_length, pick, shorten, visible
+from .examples import Example, check_length, note_on_targets, pick, shorten, visible
+from .wording import count, sentence
 
 
 class EncoderExample(Example):
@@ -18,7 +18,8 @@ class EncoderExample(Example):
     def read_ids(self, text):
         """Returns [CLS] text [SEP] as ids."""
         special = self.reader.max_len - self.reader.max_text_tokens
-        check_length(self.reader.pieces(text), self.reader.max_text_tokens, f" besides {counted(special, 'special token')}")
+        check_length(self.reader.pieces(text), self.reader.max_text_tokens, problem="length_special",
+                     special=count("special_token", special))
         return self.reader.read(text)
 
     def logits(self, ids):
@@ -42,18 +43,18 @@ class ClassifierExample(EncoderExample):
 
     def read_texts(self, text, target):
         ids = self.read_ids(text)
-        note = GIVEN
+        note = "given"
         if target is None:
             target = self.answer(text.strip())
-            note = RIGHT
+            note = "right"
         if target is None:
             logits = self.logits(ids)
             target = self.labels[int(logits > 0) if self.is_binary else int(logits.argmax())]
-            note = PREDICTED
+            note = "predicted"
         number = find_label(target.strip(), self.labels, "class")
         vocabulary = self.vocabulary()
         tokens = {"source": [pick(vocabulary, ids)], "target": [[self.labels[number]]], "vocabulary": vocabulary,
-                  "classes": list(self.labels), "note": note}
+                  "classes": list(self.labels), "note": note_on_targets(note)}
         return (ids[None],), np.array([number]), tokens
 
 
@@ -69,20 +70,20 @@ class TaggerExample(EncoderExample):
         words = text.split()
         ids, positions = self.reader.read_words(words)
         if not positions.all():
-            raise ValueError(f"the word {shorten(words[int(positions.argmin())])!r} does not fit into the "
-                             f"{self.reader.max_len:,} tokens that the model reads, or has no token; shorten the text")
+            raise ValueError(sentence("errors.encoder_examples.word_does_not_fit", word=shorten(words[int(positions.argmin())]),
+                                   most=self.reader.max_len))
         if target is None:
             tags = self.logits(ids)[positions].argmax(-1)
         else:
             tags = [find_label(tag, self.labels, "tag") for tag in target.split()]
         if len(tags) != len(words):
-            raise ValueError(f"the target has {counted(len(tags), 'tag')} and the text has {counted(len(words), 'word')}; "
-                             "give one tag for each word")
+            raise ValueError(sentence("errors.encoder_examples.tags", tags=count("tag", len(tags)),
+                                   words=count("word", len(words))))
         targets = np.full(len(ids), IGNORE)
         targets[positions] = tags
         vocabulary = self.vocabulary()
         tokens = {"source": [pick(vocabulary, ids)], "target": [pick(self.labels, targets)], "vocabulary": vocabulary,
-                  "classes": list(self.labels), "note": PREDICTED if target is None else GIVEN}
+                  "classes": list(self.labels), "note": note_on_targets("predicted" if target is None else "given")}
         return (ids[None],), targets[None], tokens
 
 
@@ -107,17 +108,17 @@ class MaskedWordExample(EncoderExample):
         else:
             words = self.reader.pieces(target)
         if len(words) != len(positions):
-            raise ValueError(f"the target has {counted(len(words), 'token')} and the text has {len(positions)} [MASK]; give "
-                             "one token for each")
+            raise ValueError(sentence("errors.encoder_examples.masks", tokens=count("token", len(words)),
+                                   masks=len(positions)))
         targets = np.full(len(ids), IGNORE)
         targets[positions] = words
         vocabulary = self.vocabulary()
         tokens = {"source": [pick(vocabulary, ids)], "target": [pick(vocabulary, targets)], "vocabulary": vocabulary,
-                  "note": PREDICTED if target is None else GIVEN}
+                  "note": note_on_targets("predicted" if target is None else "given")}
         return (ids[None],), targets[None], tokens
 
 
 def find_label(name, labels, what):
     if name not in labels:
-        raise ValueError(f"{shorten(name)!r} is not a {what} of this model; its labels are {', '.join(labels)}")
+        raise ValueError(sentence(f"errors.encoder_examples.{what}", name=shorten(name), labels=", ".join(labels)))
     return labels.index(name)

@@ -4,17 +4,13 @@ import numpy as np
 
 from ..data import PAD, frame, frame_source, marks, read_prompt, token_name
 from ..data.batches import IGNORE
-from ..data.plurals import counted
 from ..data.reader import plain_words
 from ..layers import CrossEntropyLoss
+from .wording import count, sentence
 
 FRAME = ("[pad]", "[begin]", "[end]")           # labels of PAD, BOS and EOS
 LONGEST_SOURCE = 512                            # tokens, for a model that limits no length, such as T5
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥"}
-NEXT = "The target of each token is the next token."
-GIVEN = "The target was given."
-RIGHT = "The target is the right answer."
-PREDICTED = "No target was given, so the target is what the model itself predicts."
 
 
 class Example:
@@ -68,7 +64,7 @@ class Example:
             check_string(target, "target")
             target = target.strip() and self.clean(target, "target")
         if not text.strip():
-            raise ValueError("the text is empty; give at least one word")
+            raise ValueError(sentence("errors.examples.empty"))
         inputs, targets, tokens = self.read_texts(self.clean(text, "text"), target or None)
         tokens.setdefault("targets", tokens["target"])
         return inputs, targets, tokens
@@ -83,9 +79,9 @@ class Example:
         words = plain_words(text).split()
         unknown = [word for word in words if word not in self.words]
         if unknown or not words:
-            found = f"the word {shorten(unknown[0])!r}" if unknown else "no word"
-            raise ValueError(f"the {name} has {found}, but this tiny model knows only {counted(len(self.words), 'word')}: "
-                             f"{', '.join(self.words)}")
+            problem = "unknown_word" if unknown else "no_word"
+            raise ValueError(sentence(f"errors.examples.{problem}", name=name_of(name), word=shorten((unknown or [""])[0]),
+                                      count=count("word", len(self.words)), words=", ".join(self.words)))
         return "".join(f" {word}" for word in words)
 
     def labels_of(self, tokenizer, size, special=()):
@@ -110,10 +106,10 @@ class LanguageModelExample(Example):
         if target is not None:
             targets = self.read_target(ids, tokenizer.encode(target))
         if (targets == IGNORE).all():
-            raise ValueError("a single token has no next token to predict; give a longer text, or a target")
+            raise ValueError(sentence("errors.examples.no_next"))
         labels = self.labels_of(tokenizer, len(self.model.embedding.weight.data))
         tokens = {"source": [pick(labels, ids)], "target": [pick(labels, targets)], "vocabulary": labels,
-                  "note": NEXT if target is None else GIVEN}
+                  "note": note_on_targets("next" if target is None else "given")}
         return (ids[None],), targets[None], tokens
 
     def read_target(self, ids, target):
@@ -122,8 +118,7 @@ class LanguageModelExample(Example):
             return target
         if len(target) == 1:
             return np.append(ids[1:], target)
-        raise ValueError(f"the target has {counted(len(target), 'token')} and the text has {len(ids)}; give one target for "
-                         "each token, or one that comes after the last token")
+        raise ValueError(sentence("errors.examples.targets", targets=count("token", len(target)), length=len(ids)))
 
 
 class PairsExample(Example):
@@ -136,23 +131,23 @@ class PairsExample(Example):
 
     def read_texts(self, text, target):
         source = frame_source(self.tokenizers[0], text)
-        check_length(source, self.longest(), ", including begin and end")
-        note = GIVEN
+        check_length(source, self.longest(), problem="length_framed")
+        note = "given"
         if target is None and self.answer(text.strip()):
             target = self.clean(self.answer(text.strip()), "target")
-            note = RIGHT
+            note = "right"
         if target is None:
             target_ids = self.translate(source)
-            note = PREDICTED
+            note = "predicted"
         else:
             target_ids = frame(self.tokenizers[1], target)
-            check_length(target_ids, self.longest(), ", including begin and end", "target")
+            check_length(target_ids, self.longest(), "target", "length_framed")
         read, expected = target_ids[:-1], target_ids[1:]
         embeddings = self.model.source_embedding, self.model.target_embedding
         source_labels, labels = (self.labels_of(tokenizer, len(embedding.weight.data), FRAME[:marks(tokenizer).first])
                                  for tokenizer, embedding in zip(self.tokenizers, embeddings))
         tokens = {"source": [pick(source_labels, source)], "target": [pick(labels, read)],
-                  "targets": [pick(labels, expected)], "vocabulary": labels, "note": note}
+                  "targets": [pick(labels, expected)], "vocabulary": labels, "note": note_on_targets(note)}
         if source_labels != labels:
             tokens["source_vocabulary"] = source_labels
         return (source[None], read[None]), expected[None], tokens
@@ -173,17 +168,31 @@ class PairsExample(Example):
         return np.array(target)
 
 
+def note_on_targets(origin):
+    """Returns the sentence that says where the targets come from."""
+    return sentence(f"step.note.{origin}")
+
+
 def check_string(text, name):
     if not isinstance(text, str):
-        raise ValueError(f"the {name} must be a string, got {type(text).__name__}; give a text")
+        raise ValueError(sentence("errors.examples.string", name=name_of(name), type=type(text).__name__))
 
 
-def check_length(ids, most, special="", name="text"):
+def check_length(ids, most, name="text", problem="length", **values):
+    """Raises ValueError unless a text has a token, and at most as many as the model reads.
+
+    Parameters: problem, values : key of the sentence about a text that is too long, and what else it names
+    """
     if not len(ids):
-        raise ValueError(f"the {name} has no token that the model reads; give at least one word")
+        raise ValueError(sentence("errors.examples.no_token", name=name_of(name)))
     if len(ids) > most:
-        raise ValueError(f"the {name} has {counted(len(ids), 'token')}{special}, but the model reads at most {most:,}; "
-                         "shorten it")
+        raise ValueError(sentence(f"errors.examples.{problem}", name=name_of(name), tokens=count("token", len(ids)), most=most,
+                                  **values))
+
+
+def name_of(name):
+    """Returns the word for "text" or "target"."""
+    return sentence(f"errors.examples.{name}")
 
 
 def shorten(text, length=40):

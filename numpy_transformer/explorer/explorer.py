@@ -10,11 +10,11 @@ import numpy as np
 from ..training.checkpoint import check_writable
 from .arrays import ArrayExample
 from .page import MARK, render
-from .server import Server
+from .server import PageServer
 from .session import LARGEST_PAGE, Session
+from .wording import sentence
 
 AGREES = 1e-5                                   # relative error of a right gradient, at most
-TRUST = "If this stays empty, the notebook is not trusted: choose “Trust Notebook”, or run the cell again."
 
 
 def explore(model, inputs, targets=None, criterion=None, *, tokens=None, title=None, proof=True):
@@ -50,7 +50,7 @@ class Explorer:
         step = self.session.base
         loss = f"loss={step.loss:.4g}"
         if step.graph.loss.producer is not None and step.graph.loss.producer.kind == "sum":
-            loss = f"sum of the output={step.loss:.4g}"
+            loss = f"{sentence('page.header.sum')}={step.loss:.4g}"
         return (f"Explorer({step.title!r}, {loss}, {len(step.ops)} operations, {len(step.arrays)} arrays"
                 f"{self.verdict()}); use .open(), .save('page.html') or .serve()")
 
@@ -60,9 +60,9 @@ class Explorer:
         if proof is None:
             return ""
         if proof["worst"] <= AGREES:
-            return f", gradients agree with finite differences to {proof['worst']:.0e}"
+            return sentence("step.proof.agrees", worst=proof["worst"])
         array = max(proof["errors"], key=lambda name: np.nan_to_num(proof["errors"][name], nan=np.inf))
-        return f", gradients do NOT agree with finite differences: the worst is that of {array!r}, by {proof['errors'][array]:.0e}"
+        return sentence("step.proof.differs", array=array, error=proof["errors"][array])
 
     @property
     def document(self):
@@ -99,22 +99,22 @@ class Explorer:
             start : the place at which the page opens, as in `save`
         """
         self.session.document()                 # takes a moment for the first page: what can be changed is tried
-        with Server(self.session, port, self.session.example.title) as server:
+        with PageServer(self.session, port, self.session.example.title) as server:
             address = f"{server.address}#{start}" if start else server.address
-            print(f"{address}  (Ctrl-C ends it)", flush=True)
+            print(f"{address}  {sentence('step.browser.end')}", flush=True)
             if browser and not open_in_browser(address):
-                print("No browser was found here. Open this address in one.", flush=True)
+                print(sentence("step.browser.open_address"), flush=True)
             try:
                 server.serve_forever(poll_interval=0.2)
             except KeyboardInterrupt:
-                print("\nThe explorer has ended.", flush=True)
+                print(f"\n{sentence('step.browser.ended')}", flush=True)
 
     def _repr_html_(self):
         page = html.escape(render(self.document, in_frame=True))
         page = page.encode("ascii", "xmlcharrefreplace").decode()           # the same in every encoding of the notebook
         style = "display: block; box-sizing: border-box; width: 100%; height: 800px; border: 1px solid #8888"
-        return (f'<iframe srcdoc="{page}" title="{html.escape(self.session.example.title)}" style="{style}">{TRUST}'
-                "</iframe>")
+        title, text = html.escape(self.session.example.title), html.escape(sentence("step.notebook.trust"), quote=False)
+        return f'<iframe srcdoc="{page}" title="{title}" style="{style}">{text}</iframe>'
 
 
 def open_page(document):
@@ -122,7 +122,7 @@ def open_page(document):
     path = Path(tempfile.mkdtemp(prefix="explorer-"), "page.html")          # a folder that only this user can read
     write_page(path, render(document))
     if not open_in_browser(path.as_uri()):
-        print(f"No browser was found here. Open {path} in one.")
+        print(sentence("step.browser.open_page", path=path))
     return path
 
 
@@ -130,12 +130,12 @@ def check_page(path):
     """Returns the Path of a page that will be written. Raises ValueError if it cannot, or would replace another file."""
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"the page {str(path)!r} must end in .html")
+        raise ValueError(sentence("errors.explorer.html", path=str(path)))
     check_writable(path)
     if path.exists():
         with open(path, "rb") as file:
             if MARK.encode() not in file.read(4096):
-                raise ValueError(f"{str(path)!r} exists already and is not a page of the explorer; name another file")
+                raise ValueError(sentence("errors.explorer.exists", path=str(path)))
     return path
 
 
@@ -147,8 +147,7 @@ def write_page(path, text):
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise ValueError(f"cannot write {str(path)!r}: {error.strerror}; name a file in a folder with free space") \
-            from error
+        raise ValueError(sentence("errors.explorer.write", path=str(path), reason=error.strerror)) from error
 
 
 def open_in_browser(address):

@@ -2,7 +2,25 @@
 
 import re
 
+from ..texts import table
+
 STACKS = ("encoder", "decoder")
+SEPARATORS = re.compile(r"(, | [+×] )")
+PART = re.compile(r"(.*?)((?: \d+)?(?: \(\d+\))?)")         # "block", " 0 (2)"
+
+
+def spoken(title):
+    """Returns a title or label in the chosen language. What has no name there, such as a parameter, stays as it is.
+
+    Titles are made of the names of components: "block 0, norm1: y". What follows a colon is the name of an array.
+    """
+    parts, colon, array = title.partition(": ")
+    return "".join(map(spoken_part, SEPARATORS.split(parts))) + colon + array
+
+
+def spoken_part(part):
+    name, number = PART.fullmatch(part).groups()
+    return table("explorer/step")["part"].get(name, name) + number
 
 
 def title_of(graph, name):
@@ -33,20 +51,20 @@ def label_of(name):
     return words_of(name)[-1]
 
 
-def label_of_computation(found):
+def label_of_computation(computation):
     signs = {"add": "+", "multiply": "×"}
-    return signs.get(found.kind, found.name.replace("_", " "))
+    return signs.get(computation.kind, computation.name.replace("_", " "))
 
 
-def title_of_computation(graph, op, found, labels):
+def title_of_computation(graph, op, computation, labels):
     """Returns "block 0, x + attention" or "block 0, attention, query, split heads".
 
     Parameters: labels : {slot: label of the component that made this input, or ""}
     """
-    if found.kind in ("add", "multiply"):
+    if computation.kind in ("add", "multiply"):
         operands = [words_of(value.id)[-1] if value.kind == "parameter" else labels[slot] or "x"
-                    for slot, value in found.inputs.items()]
+                    for slot, value in computation.inputs.items()]
         words = [f" {op.label} ".join(operands)]
     else:
-        words = [*filter(None, labels.values()), op.label] if found.kind == "reshape" else [op.label]
+        words = [*filter(None, labels.values()), op.label] if computation.kind == "reshape" else [op.label]
     return joined([*title_of(graph, op.parent).split(", "), *words])

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from .repeated import NotIndependent, RepeatedStep
+from .wording import sentence
 
 STEPS = tuple(10.0 ** -k for k in range(1, 13))
 H = 1e-5
@@ -28,12 +29,12 @@ def nudge(step, value, index, number=None):
     h = H if number is None else number
     is_number = isinstance(h, (int, float)) and not isinstance(h, bool) and math.isfinite(h)
     if not is_number or not 0 < h <= LARGEST_NUDGE:
-        raise ValueError(f"a nudge must be a number above 0 and at most {LARGEST_NUDGE:g}, got {number!r}")
+        raise ValueError(sentence("errors.nudge.size", largest=LARGEST_NUDGE, number=number))
     entry = step.values.get(value) if isinstance(value, str) else None
     if entry is None:
-        raise ValueError(f"the step has no value {value!r:.60}")
+        raise ValueError(sentence("errors.nudge.value", value=value))
     if entry.gradient is None or entry.handle is None:
-        raise ValueError(f"{value} has no gradient, so there is nothing to compare a nudge with")
+        raise ValueError(sentence("errors.nudge.no_gradient", value=value))
     index = tuple(index)
     gradient = float(entry.gradient[index])
     scale = scale_of(entry, step)

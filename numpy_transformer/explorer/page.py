@@ -2,7 +2,8 @@
 
 `page/` holds index.html, the style sheets and the modules, which import each other as "explorer/NAME". The server sends them
 as they are, with an import map. A saved page contains all of them, with the modules in one inline script, because browsers
-load no modules from a file. Four comments in index.html mark what is filled in: policy, style, document and modules.
+load no modules from a file. Comments in index.html mark what is filled in: policy, style, no_script, texts, document and
+modules. The page's texts, in the chosen language, stand in it as JSON.
 """
 
 import base64
@@ -12,6 +13,8 @@ import json
 import math
 import re
 from pathlib import Path
+
+from ..texts import folder_of_language, table
 
 FOLDER = Path(__file__).parent / "page"
 PREFIX = "explorer/"
@@ -23,6 +26,7 @@ ICON = '<link rel="icon" href="data:,">'        # or browsers would ask for /fav
 IMPORT = re.compile(r'^import\s+(?:(\{[^}]*\}|\*\s+as\s+\w+)\s+from\s+)?"([^"]+)";?', re.M)
 EXPORT = re.compile(r"^export\s+(async\s+function\*?|function\*?|const|class)\s+(\w+)", re.M)
 EXPORT_LIST = re.compile(r"^export\s+\{([^}]*)\};?", re.M)
+LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")           # what browsers accept as a language
 UNSUPPORTED = re.compile(r"^(?:export|import|await)\b.*|\bimport\s*\(.*", re.M)
 
 
@@ -89,12 +93,27 @@ def fill(title, start, parts):
     title = title.encode("utf-8", "replace").decode()           # a lone surrogate cannot be written to a file
     text = re.sub(r"<title>.*?</title>", lambda _: f"<title>{html.escape(title)}</title>", text, count=1)
     text = re.sub(r"<body(?=[\s>])", lambda _: f'<body data-start="{html.escape(start)}"', text, count=1)
+    text = text.replace("<html>", f'<html lang="{language()}">', 1)
+    texts = json_for_html({"language": language(), "texts": page_texts()})
+    parts = {"no_script": html.escape(page_texts()["page.no_script"]),
+             "texts": f'<script type="application/json" id="texts">{texts}</script>', **parts}
     for name, part in parts.items():
         before, comment, after = text.partition(f"<!-- explorer:{name} -->")
         if not comment:
             raise ValueError(f"index.html lacks the comment <!-- explorer:{name} -->")
         text = before + part + after
     return text
+
+
+def language():
+    """Returns the name of the chosen language as browsers know it, en for one that they do not."""
+    name = folder_of_language().name
+    return name if LANGUAGE_TAG.fullmatch(name) else "en"
+
+
+def page_texts():
+    """Returns {SECTION.KEY: text} of all texts of the page in the chosen language."""
+    return {f"{section}.{key}": text for section, texts in table("explorer/page").items() for key, text in texts.items()}
 
 
 def hash_of(script):

@@ -8,6 +8,8 @@ from ..inspection import record
 from ..layers import FlashAttention, MultiHeadAttention, UnscaledAttention
 from ..layers.blocks import Block, CrossBlock
 from ..module import Module
+from ..texts import folder_of_language, read
+from .naming import spoken
 
 LARGEST_TRIED = 100_000                         # parameters of a model in which every bug is tried before it is offered
 
@@ -34,7 +36,7 @@ def switchable(example):
             "masks": [{"group": name, "title": title_of(name)} for name, part in attentions if name in masked],
             "scales": [{"group": name, "title": title_of(name)} for name, part in attentions
                        if not isinstance(part.attention, UnscaledAttention)],
-            "residuals": [{"group": name, "sublayer": sublayer, "title": f"{title_of(name)}, {spaced(sublayer)}"}
+            "residuals": [{"group": name, "sublayer": sublayer, "title": f"{title_of(name)}, {spoken(spaced(sublayer))}"}
                           for name, part in blocks for sublayer in sublayers_of(part)]}
 
 
@@ -67,7 +69,7 @@ def title_of(name):
             words.append({"attention": "self-attention"}.get(part, spaced(part)))
     if "block" in " ".join(words) and words[0] in ("encoder", "decoder"):
         words[:2] = [" ".join(words[:2])]
-    return ", ".join(words)
+    return spoken(", ".join(words))
 
 
 def spaced(name):
@@ -146,4 +148,7 @@ def changes_something(right, wrong):
 
 
 def describe(bug):
-    return {"name": bug.name, "title": bug.title, "symptom": bug.symptom, "topic": bug.topic}
+    """Returns an entry of "bugs". The zoo has its English itself; zoo.ini of a language has title and symptom by name."""
+    translated = read(folder_of_language(), "zoo")
+    texts = {"title": bug.title, "symptom": bug.symptom, **(translated[bug.name] if bug.name in translated else {})}
+    return {"name": bug.name, "title": texts["title"], "symptom": texts["symptom"], "topic": bug.topic}

@@ -4,6 +4,8 @@ import numpy as np
 
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, LogSoftmax
 from ..models import CausalLanguageModel, EncoderDecoder, MaskedLanguageModel, SequenceClassifier, TokenClassifier
+from .naming import spoken
+from .wording import sentence
 
 KINDS = ((CausalLanguageModel, "next token", "vocabulary"), (EncoderDecoder, "next token", "vocabulary"),
          (MaskedLanguageModel, "masked word", "vocabulary"), (TokenClassifier, "tag", "classes"),
@@ -45,7 +47,7 @@ def title_of(group):
     place = []
     for part in parts[:-1]:
         place.append("block" if part == "blocks" else part)
-    return ", ".join(filter(None, [" ".join(place), names.get(parts[-1], parts[-1])]))
+    return spoken(", ".join(filter(None, [" ".join(place), names.get(parts[-1], parts[-1])])))
 
 
 def predictions_of(step):
@@ -98,8 +100,8 @@ def what_each_block_predicts(step, model):
     groups = [step.groups.get(f"{name}.blocks.{i}") for i in range(len(stack.blocks))]
     if None in groups:
         return
-    streams = [("before block 0", groups[0].inputs["x"])]
-    streams += [(f"after block {i}", group.outputs["y"]) for i, group in enumerate(groups)]
+    streams = [(sentence("step.lens.before", block=0), groups[0].inputs["x"])]
+    streams += [(sentence("step.lens.after", block=i), group.outputs["y"]) for i, group in enumerate(groups)]
     for title, value in streams:
         x = value.array
         x = x if stack.norm is None else stack.norm(x)

@@ -11,16 +11,17 @@ import numpy as np
 from ..layers import CrossEntropyLoss
 from ..module import Module, Parameter, is_module, is_parameter, named_parts
 from .calls import Copies, Wrapped
+from .wording import sentence
 
 
-class Recording:
+class StepRecording:
     """A recorded step.
 
     Attributes:
         model, criterion : the copies in float64 that computed the step
         inputs, targets : as they were given, as arrays
         calls : all Calls in the order in which they began
-        root, criterion_call : the Call of the model, and the one of the criterion or None
+        root, criterion_call : the StepCall of the model, and the one of the criterion or None
         loss : a float
         copies : the Copies of all arrays
     """
@@ -38,7 +39,7 @@ class Recording:
 
 
 def record_step(model, inputs, targets=None, criterion=None):
-    """Returns the Recording of one training step.
+    """Returns the StepRecording of one training step.
 
     Parameters:
         model : any object with forward and backward, with components in its attributes; it is not changed
@@ -54,7 +55,7 @@ def record_step(model, inputs, targets=None, criterion=None):
     model, criterion = copy.deepcopy((model, criterion))
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
     inputs = tuple(in_float64(value) for value in inputs)
-    step = Recording(model, inputs, in_float64(targets), criterion)
+    step = StepRecording(model, inputs, in_float64(targets), criterion)
     for part in (model, criterion):
         prepare(part)
     with Wrapped(step) as wrapped:
@@ -80,16 +81,13 @@ def record_step(model, inputs, targets=None, criterion=None):
 def check_step(model, targets, criterion):
     """Raises an error if a step of this model cannot be recorded."""
     if not is_module(model):
-        raise TypeError(f"the explorer shows an object with forward and backward, got {type(model).__name__}; "
-                        "pass a model or one of its layers")
+        raise TypeError(sentence("errors.recording.model", model=type(model).__name__))
     if criterion is not None and not is_module(criterion):
-        raise TypeError(f"criterion is a {type(criterion).__name__}: wanted an object with forward and backward, "
-                        "such as CrossEntropyLoss()")
+        raise TypeError(sentence("errors.recording.criterion", criterion=type(criterion).__name__))
     if "forward" in vars(model):
-        raise RuntimeError("the explorer copies the model, which is not possible inside `with nt.record`; "
-                           "call it outside")
+        raise RuntimeError(sentence("errors.recording.recording"))
     if criterion is not None and targets is None:
-        raise ValueError(f"{type(criterion).__name__} needs targets; pass them as the third argument")
+        raise ValueError(sentence("errors.recording.targets", criterion=type(criterion).__name__))
 
 
 def check_outputs(outputs, model, criterion):
@@ -97,10 +95,9 @@ def check_outputs(outputs, model, criterion):
     several = isinstance(outputs, tuple)
     arrays = outputs if several else (outputs,)
     if not arrays or not all(isinstance(array, (np.ndarray, np.floating, float)) for array in arrays):
-        raise ValueError(f"{type(model).__name__}.forward returned a {type(outputs).__name__}; let it return an array")
+        raise ValueError(sentence("errors.recording.output", model=type(model).__name__, type=type(outputs).__name__))
     if several and criterion is None:
-        raise ValueError(f"{type(model).__name__}.forward returned {len(outputs)} arrays; pass a criterion that "
-                         "computes the loss from them")
+        raise ValueError(sentence("errors.recording.outputs", model=type(model).__name__, count=len(outputs)))
 
 
 def in_float64(value):

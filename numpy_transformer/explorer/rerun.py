@@ -7,6 +7,8 @@ that this code sees the change. (Code that made a copy before that call does not
 
 import numpy as np
 
+from .wording import sentence
+
 
 def handle_of(value, graph):
     """Returns how a value can be changed: a tuple that Rerun understands, or None if it has no numbers to change."""
@@ -81,7 +83,7 @@ class Rerun:
         Raises: ValueError if this value cannot be changed.
         """
         if value.handle is None:
-            raise ValueError(f"{value.id} cannot be changed: it is not an array of floats that the step computes with")
+            raise ValueError(sentence("errors.rerun.value", value=value.id))
         index = tuple(index)
         if value.handle[0] == "parameter":
             return self.with_parameter(value.parameter.data, index, step)

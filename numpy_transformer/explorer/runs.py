@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from ..data.plurals import counted
 from ..tasks import TASKS
 from ..tasks.encoder import ENCODERS
 from ..tasks.imported import describe_sizes
 from ..tasks.runs import IMPORTED, TITLES, load_run, use_of
 from .encoder_examples import ClassifierExample, MaskedWordExample, TaggerExample
 from .examples import LanguageModelExample, PairsExample
+from .wording import count, sentence
 
 EXAMPLES = {"lm": LanguageModelExample, "seq2seq": PairsExample, "text2text": PairsExample,
             "classifier": ClassifierExample, "tagger": TaggerExample, "mlm": MaskedWordExample}
@@ -26,15 +26,15 @@ def from_run(path, text=None, target=None):
     """
     run = load_run(path)
     if use_of(run.meta) not in (*EXAMPLES, "multi-label"):
-        raise ValueError(f"{run.path!r} holds {TITLES[use_of(run.meta)]}; it has no output with a loss to explore: train a "
-                         "classifier from it (`train classifier --pretrained`), and explore that")
+        raise ValueError(sentence("errors.runs.no_loss", path=run.path, title=TITLES[use_of(run.meta)]))
     reader = run.reader if run.kind in ENCODERS else None
     labels = run.labels if run.kind in ("classifier", "tagger") else None
     tokenizers = run.tokenizers if len(run.tokenizers) > 1 else run.tokenizers * 2
-    title = f"{TASKS[run.kind].title.capitalize()}, after {counted(run.meta['step'], 'step')} of training"
+    title = sentence("step.model.trained", title=sentence(f"step.model.{'text_classifier' if run.kind == 'classifier' else run.kind}"),
+                     steps=count("step", run.meta["step"]))
     if run.meta["config"] == IMPORTED:
         family = run.meta["origin"]["family"]
-        title = f"A published model of the family {family}, with {describe_sizes(run.meta['model'])}"
+        title = sentence("step.model.published", family=family, sizes=describe_sizes(run.meta["model"]))
     example = EXAMPLES[run.kind](run.model, tokenizers, text, target, title=title, labels=labels, reader=reader)
     example.kind = run.kind
     if text is None:
@@ -54,4 +54,4 @@ def first_readable(example):
             return text
         except ValueError as error:
             problem = error
-    raise ValueError(f"this model cannot read the text that the explorer starts with; give one with --text ({problem})")
+    raise ValueError(sentence("errors.runs.no_text", problem=problem))

@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 from .page import live_files, live_page, to_json
+from .wording import sentence
 
 HOST = "127.0.0.1"
 NAMES = {HOST, "localhost"}                     # of this machine, as the browser calls it
@@ -36,8 +37,8 @@ class Refused(Exception):
         self.status = status
 
 
-class Server(ThreadingHTTPServer):
-    """Serves the page of a session: `Server(session).serve_forever()`; `address` is the page's.
+class PageServer(ThreadingHTTPServer):
+    """Serves the page of a session: `PageServer(session).serve_forever()`; `address` is the page's.
 
     Parameters:
         session : Session, whose methods document, array, spell and nudge answer the requests of the same names
@@ -58,8 +59,7 @@ class Server(ThreadingHTTPServer):
             super().__init__((HOST, port), Handler)
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise ValueError(f"cannot listen on port {port} of {HOST}: {reason}; choose another port, or 0 for a free "
-                             "one") from error
+            raise ValueError(sentence("errors.server.port", port=port, host=HOST, reason=reason)) from error
 
     def server_bind(self):
         socketserver.TCPServer.server_bind(self)            # HTTPServer's own asks the network for this machine's name
@@ -100,67 +100,66 @@ class Handler(BaseHTTPRequestHandler):
         """Returns the address after the token. Raises Refused for requests that do not come from the page."""
         host = self.headers.get("Host", "")
         if name_of(host) not in NAMES:
-            raise Refused(403, f"this server answers only as {HOST}; open the address that the command printed")
+            raise Refused(403, sentence("errors.server.host", host=HOST))
         origin = self.headers.get("Origin")
         is_own = self.headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
         is_link = self.command == "GET" and self.headers.get("Sec-Fetch-Mode") == "navigate"      # from a web terminal, say
         if origin not in (None, f"http://{host}") or not (is_own or is_link):
-            raise Refused(403, "pages of other sites may not use this server")
+            raise Refused(403, sentence("errors.server.origin"))
         token, slash, address = urlsplit(self.path).path.removeprefix("/").partition("/")
         if not slash or not secrets.compare_digest(token.encode(), self.server.token.encode()):
-            raise Refused(403, "the address lacks the token of this server; open the address that the command printed")
+            raise Refused(403, sentence("errors.server.token"))
         return address
 
     def find_file(self, address):
         if address.startswith("api/"):
-            raise Refused(405, "the api answers POST requests only")
+            raise Refused(405, sentence("errors.server.post"))
         if address not in self.server.files:
-            raise Refused(404, "there is no such file")
+            raise Refused(404, sentence("errors.server.file"))
         return self.server.files[address]
 
     def compute(self, address):
         names = {"api/document": ("edits",), "api/array": ("document", "ref", "index"),
                  "api/spell": ("document", "ref", "index"), "api/nudge": ("document", "value", "index", "number")}
         if address not in names:
-            raise Refused(405, f"only {', '.join(names)} answer POST requests")
+            raise Refused(405, sentence("errors.server.only_post", names=', '.join(names)))
         question = self.read_json()
         unknown = set(question) - set(names[address])
         if unknown:
-            raise Refused(400, f"{address} does not know {', '.join(map(repr, sorted(unknown)))}; it reads "
-                               f"{', '.join(names[address])}")
+            raise Refused(400, sentence("errors.server.unknown", address=address,
+                                     unknown=', '.join(map(repr, sorted(unknown))), names=', '.join(names[address])))
         compute = getattr(self.server.session, address.removeprefix("api/"))
         if not self.server.computing.acquire(timeout=PATIENCE):
-            raise Refused(503, f"another computation has been running for more than {PATIENCE} seconds; try again")
+            raise Refused(503, sentence("errors.server.busy", seconds=PATIENCE))
         try:
             return "application/json", to_json(compute(**question)).encode()
         except MemoryError:
-            raise Refused(507, "not enough memory for this computation; use a shorter text") from None
+            raise Refused(507, sentence("errors.server.memory")) from None
         except ValueError as error:             # a sentence for the reader
             raise Refused(400, one_line(error)) from error
         except Exception as error:
             missing = [name for name in names[address] if name not in question]
             if isinstance(error, TypeError) and missing and "missing" in str(error):
-                raise Refused(400, f"{address} needs {', '.join(missing)}") from None
-            raise Refused(500, f"this could not be computed ({type(error).__name__}: {one_line(error)}); undo the latest "
-                               "change") from error
+                raise Refused(400, sentence("errors.server.missing", address=address, names=', '.join(missing))) from None
+            raise Refused(500, sentence("errors.server.computed", type=type(error).__name__, error=one_line(error))) from error
         finally:
             self.server.computing.release()
 
     def read_json(self):
         """Returns the object in the body. Raises Refused for a body that is too large or is not a JSON object."""
         if self.headers.get_content_type() != "application/json":
-            raise Refused(415, "the Content-Type must be application/json")
+            raise Refused(415, sentence("errors.server.type"))
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()) or "Transfer-Encoding" in self.headers:
-            raise Refused(411, "the request must state its Content-Length")
+            raise Refused(411, sentence("errors.server.length"))
         if int(length) > LARGEST_BODY:
-            raise Refused(413, f"the request has {int(length):,} bytes, but at most {LARGEST_BODY:,} are allowed")
+            raise Refused(413, sentence("errors.server.bytes", length=int(length), most=LARGEST_BODY))
         try:
             question = json.loads(self.rfile.read(int(length)), parse_constant=refuse_constant)
         except (ValueError, RecursionError) as error:
-            raise Refused(400, f"the body is not valid JSON: {one_line(error)}") from error
+            raise Refused(400, sentence("errors.server.json", error=one_line(error))) from error
         if not isinstance(question, dict):
-            raise Refused(400, "the body must be a JSON object")
+            raise Refused(400, sentence("errors.server.object"))
         return question
 
     def send_error(self, code, message=None, explain=None):
@@ -203,7 +202,7 @@ def name_of(host):
 
 
 def refuse_constant(name):
-    raise ValueError(f"{name} is not a JSON number")
+    raise ValueError(sentence("errors.server.number", name=name))
 
 
 def one_line(error):

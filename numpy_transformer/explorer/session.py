@@ -11,6 +11,7 @@ from ..module import Module, is_parameter, named_parts
 from . import edits as edit, nudge as nudges, predictions
 from .document import encode_array, make_step
 from .formulas import formulas_of, spell
+from .wording import sentence
 
 KEPT = 4                                        # documents that are kept, besides the step without edits
 REMEMBERED = 500                                # documents that can be computed again, for other tabs of the browser
@@ -53,9 +54,9 @@ class Session:
     def document(self, edits=()):
         """Returns the document of the step after a list of edits. Raises ValueError with one sentence."""
         if not isinstance(edits, (list, tuple)) or not all(isinstance(one, dict) for one in edits):
-            raise ValueError("edits must be a list of objects")
+            raise ValueError(sentence("errors.session.edits"))
         if len(edits) > MOST_EDITS:
-            raise ValueError(f"there are {len(edits):,} edits, but at most {MOST_EDITS} are allowed; undo some of them")
+            raise ValueError(sentence("errors.session.most_edits", count=len(edits), most=MOST_EDITS))
         key = json.dumps(edits, sort_keys=True)
         id = f"step-{hashlib.sha256(key.encode()).hexdigest()[:12]}" if edits else "step-0"
         document = self.computed(id, edits)[1]
@@ -78,7 +79,7 @@ class Session:
         """Computes (step, document) after a list of edits."""
         if not self.can_edit:
             if edits:
-                raise ValueError("only a Module with a loss can be changed here; give nt.explore a Module and a criterion")
+                raise ValueError(sentence("errors.session.no_module"))
             return self.base, describe(self.base, LARGEST_LIVE) | {"proof": self.proof}
         edited = edit.apply(self.example, edits)
         step, proof = self.base, self.proof
@@ -115,7 +116,7 @@ class Session:
         if document == self.base.id:
             return self.base
         if not isinstance(document, str) or document not in self.edits:
-            raise ValueError(f"there is no document {short(document)}; reload the page")
+            raise ValueError(sentence("errors.session.document", document=short(document)))
         return self.computed(document, self.edits[document])[0]
 
     def array(self, document, ref, index=None):
@@ -127,8 +128,7 @@ class Session:
         if index is not None:
             array = array[checked_slices(index, array.shape)]
         if np.size(array) > LARGEST_ANSWER:
-            raise ValueError(f"{ref!r} has {np.size(array):,} entries here, but at most {LARGEST_ANSWER:,} are sent at "
-                             "once; ask for a part of it")
+            raise ValueError(sentence("errors.session.large", ref=ref, count=np.size(array), most=LARGEST_ANSWER))
         return encode_array(np.asarray(array))
 
     def spell(self, document, ref, index):
@@ -151,7 +151,7 @@ def check_size(model, inputs):
     """Raises ValueError if the arrays of a step would probably have more than LARGEST_STEP entries."""
     parts = [part for _, part in named_parts(model)]
     count = 2 * sum(np.size(part.data) for part in parts if is_parameter(part))
-    remedy = "use a shorter text or a smaller model" if count <= LARGEST_STEP else "explore a smaller model"
+    remedy = "shorter" if count <= LARGEST_STEP else "smaller"
     ids = max((x for x in inputs if isinstance(x, np.ndarray)), key=np.size, default=np.zeros(1))
     is_float = ids.dtype.kind == "f"            # its last axis then holds features
     tokens = ids.size // ids.shape[-1] if is_float and ids.size else ids.size
@@ -162,8 +162,8 @@ def check_size(model, inputs):
         elif isinstance(part, MultiHeadAttention):
             count += 6 * tokens * length * part.num_heads
     if count > LARGEST_STEP:
-        raise ValueError(f"the arrays of this step have about {count / 1e6:,.0f} million entries, but at most "
-                         f"{LARGEST_STEP / 1e6:,.0f} million are shown; {remedy}")
+        raise ValueError(sentence("errors.session.million", millions=count / 1000000.0, most=LARGEST_STEP / 1000000.0,
+                               remedy=sentence(f"errors.session.{remedy}")))
 
 
 def describe(step, entries):
@@ -208,7 +208,7 @@ def formula_of(step, ref):
 
 def find_array(step, ref):
     if not isinstance(ref, str) or ref not in step.arrays:
-        raise ValueError(f"this step has no array {ref!r}")
+        raise ValueError(sentence("errors.session.array", ref=ref))
     return step.arrays[ref]
 
 
@@ -216,14 +216,14 @@ def checked_index(index, shape):
     """Returns an index as a tuple. Raises ValueError unless it names one entry of an array of this shape."""
     is_entry = isinstance(index, list) and len(index) == len(shape)
     if not is_entry or not all(type(i) is int and 0 <= i < size for i, size in zip(index, shape)):
-        raise ValueError(f"{short(index)} is not the index of an entry of an array of shape {shape}")
+        raise ValueError(sentence("errors.session.index", index=short(index), shape=shape))
     return tuple(index)
 
 
 def checked_slices(index, shape):
     """Returns an index of numbers and [start, stop] pairs as numbers and slices."""
     if not isinstance(index, list) or len(index) != len(shape):
-        raise ValueError(f"the index {short(index)} must name each of the {len(shape)} axes")
+        raise ValueError(sentence("errors.session.axes", index=short(index), count=len(shape)))
     parts = []
     for part, size in zip(index, shape):
         if type(part) is int and 0 <= part < size:
@@ -231,7 +231,7 @@ def checked_slices(index, shape):
         elif is_range(part, size):
             parts.append(slice(*part))
         else:
-            raise ValueError(f"{short(part)} is not a number below {size}, or [start, stop] with start < stop <= {size}")
+            raise ValueError(sentence("errors.session.part", part=short(part), size=size))
     return tuple(parts)
 
 

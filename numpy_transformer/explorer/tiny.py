@@ -21,6 +21,7 @@ from ..training import Adam, CosineSchedule
 from . import languages
 from .encoder_examples import ClassifierExample, MaskedWordExample
 from .examples import LanguageModelExample, PairsExample
+from .wording import sentence
 
 SIZES = dict(d_model=8, num_heads=2, d_ff=16)
 BATCH = 32
@@ -93,7 +94,7 @@ def make_decoder(rng):
     words = languages.AGREEMENT_WORDS
     tokenizer = word_tokenizer(words)
     model = CausalLanguageModel(len(words), num_layers=2, max_len=12, init="xavier", rng=rng, **SIZES)
-    example = LanguageModelExample(model, [tokenizer], "the cats near the dog sleep", title="A tiny decoder", words=words)
+    example = LanguageModelExample(model, [tokenizer], "the cats near the dog sleep", title=sentence("step.model.decoder"), words=words)
 
     def draw_data(rng):
         rows = padded([tokenizer.encode(text) for text in draw(languages.agreement, rng)], IGNORE)
@@ -107,7 +108,7 @@ def make_encoder(rng):
     reader = TextReader(word_tokenizer(words), 14)
     model = MaskedLanguageModel(reader.vocab_size, num_layers=1, max_len=14, num_segments=0, dropout=0.0, rng=rng, **SIZES)
     example = MaskedWordExample(model, [reader.tokens], "the [MASK] near the dog sleep", "cats",
-                                title="A tiny masked language model", reader=reader, words=words)
+                                title=sentence("step.model.encoder"), reader=reader, words=words)
 
     def draw_data(rng):
         ids = padded([reader.read(text.removesuffix(" .")) for text in draw(languages.agreement, rng)], reader.pad_id)
@@ -127,7 +128,7 @@ def make_encoder_decoder(rng):
     size = len(words) + 3                       # and [pad], [begin], [end]
     model = EncoderDecoder(size, size, num_layers=1, dropout=0.0, max_len=8, tie_weights=True, positions="learned",
                            rng=rng, **SIZES)
-    example = PairsExample(model, [tokenizer] * 2, "the black cow sleeps", title="A tiny encoder-decoder", words=words,
+    example = PairsExample(model, [tokenizer] * 2, "the black cow sleeps", title=sentence("step.model.encoder-decoder"), words=words,
                            answer=languages.translate)
 
     def draw_data(rng):
@@ -145,7 +146,7 @@ def make_classifier(rng):
     model = SequenceClassifier(reader.vocab_size, num_layers=1, max_len=14, num_classes=2, hidden=8, dropout=0.0,
                                norm="pre", rng=rng, **SIZES)
     labels = ["negative", "positive"]
-    example = ClassifierExample(model, [reader.tokens], "the film was not dull", title="A tiny classifier",
+    example = ClassifierExample(model, [reader.tokens], "the film was not dull", title=sentence("step.model.classifier"),
                                 labels=labels, reader=reader, words=words, answer=languages.judge)
 
     def draw_data(rng):

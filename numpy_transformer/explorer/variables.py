@@ -5,19 +5,19 @@ import numpy as np
 from ..module import is_frozen, is_module, is_parameter, named_parts
 from .document import encode_arrays
 from .sources import describe_class
+from .wording import sentence
 
 LARGEST = 100_000                               # entries of an array
-TITLE = "Variables"
 
 
-def variables_document(namespace, title=TITLE):
+def variables_document(namespace, title=None):
     """Returns a document (FORMAT.md) of the arrays among some variables, each beside its gradient.
 
     The gradient of an array `x` is the variable `dx` if it has the same shape. Parameters of modules have their own.
 
     Parameters:
         namespace : dict of variables; names that begin with an underscore and everything but arrays and modules are skipped
-        title : str
+        title : str; None: "Variables"
     Raises: ValueError if there is no array among them.
     """
     shown = {name: value for name, value in namespace.items() if not name.startswith("_")}
@@ -52,8 +52,8 @@ def variables_document(namespace, title=TITLE):
             gradient = None if is_frozen(parameter) else parameter.grad
             add(ops[-1], "parameters", inner, f"{name}.{inner}", parameter.data, gradient)
     if not ops:
-        raise ValueError("there is no array yet that could be shown; run the next cell first")
-    return {"format": "numpy-transformer-step", "version": 1, "id": "variables", "title": title,
+        raise ValueError(sentence("errors.variables.none"))
+    return {"format": "numpy-transformer-step", "version": 1, "id": "variables", "title": title or sentence("step.model.variables"),
             "model": {"class": "", "parameters": 0}, "loss": None, "tokens": {}, "values": values, "ops": ops,
             "groups": [], "steps": [{"phase": "forward", "op": op["id"]} for op in ops],
             "classes": {type(module).__name__: describe_class(type(module)) for module in modules.values()},

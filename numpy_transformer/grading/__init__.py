@@ -7,7 +7,6 @@ policy.py, lateness.py  which attempt counts, and what is deducted for lateness
 shards.py               rows of an earlier run, and of other parts of the class
 report.py               table, JSON, feedback, summary
 gradebooks/             the files that Canvas, Moodle, Gradescope and GitHub read
-similarity.py           submissions that are alike (features.py: what is compared; similar_page.py: the page)
 anonymous.py            the mistakes of the class, for the lecture
-files.py                opens all files that the grader reads and writes for itself (ours.py: which it wrote)
+files.py                opens all files that the grader reads and writes for itself (replaceable.py: which it may replace)
 """

@@ -8,10 +8,11 @@ import collections
 import difflib
 import html
 import math
-import re
 import textwrap
 from dataclasses import dataclass
 
+from ..course.checker.messages import mistake_names
+from ..texts import render
 from .anonymous_style import STYLE
 from .files import replace_file
 from .report import mistakes_of
@@ -29,7 +30,7 @@ STAGES = {"shape": "a result of the wrong shape", "type": "a result of the wrong
 
 
 @dataclass
-class Finding:
+class FrequentMistake:
     """Something that several students did in an exercise."""
 
     students: int
@@ -44,7 +45,7 @@ class Result:
 
     Attributes:
         counts : {one of RESULTS: number of students}
-        findings : list of Finding, the most frequent first
+        findings : list of FrequentMistake, the most frequent first
     """
 
     def __init__(self, exercise, rows):
@@ -58,34 +59,33 @@ class Result:
         return len(self.rows) - self.counts["not handed in"]
 
     def known_mistakes(self):
-        """Yields a Finding for each known mistake."""
+        """Yields a FrequentMistake for each known mistake."""
         catalog = {mistake.name: mistake for mistake in self.exercise.mistakes}
-        for name, count in collections.Counter(name for row in self.rows for name in mistakes_of(row)).items():
-            mistakes = [catalog[part] for part in re.split(" or | and ", name) if part in catalog]
+        for mistake, count in collections.Counter(mistake for row in self.rows for mistake in mistakes_of(row)).items():
+            mistakes = [catalog[name] for explanation in mistake for name in explanation if name in catalog]
             if mistakes:
                 sentence = " Or: ".join(mistake.explanation for mistake in mistakes)
-                yield Finding(count, sentence, name, *changed_lines(self.exercise, mistakes[0]))
+                yield FrequentMistake(count, sentence, mistake_names(mistake), *changed_lines(self.exercise, mistakes[0]))
 
     def shared_answers(self):
-        """Yields a Finding for each wrong answer without a known mistake that several students gave."""
+        """Yields a FrequentMistake for each wrong answer without a known mistake that several students gave."""
         shared = collections.defaultdict(list)
         for row in self.rows:
             if row.answer:
                 shared[row.answer].append(row)
         for rows in shared.values():
-            relations = [line.removeprefix("DIAGNOSIS ") for line in rows[0].lines if line.startswith("DIAGNOSIS ")]
             if len(rows) >= SMALL:
-                words = " ".join(relations) or f"They have {STAGES.get(rows[0].stage, 'another result')}."
-                yield Finding(len(rows), f"The same wrong answer, which no known mistake explains. {words}")
+                words = render(rows[0].verdict.diagnoses) or f"They have {STAGES.get(rows[0].stage, 'another result')}."
+                yield FrequentMistake(len(rows), f"The same wrong answer, which no known mistake explains. {words}")
 
     def stages(self):
-        """Yields a Finding for each check at which other files failed."""
+        """Yields a FrequentMistake for each check at which other files failed."""
         answers = collections.Counter(row.answer for row in self.rows)
         rows = [row for row in self.rows if result_of(row) == "wrong" and not row.mistakes
                 and not (row.answer and answers[row.answer] >= SMALL)]
         for stage, count in collections.Counter(row.stage for row in rows).items():
             if stage in STAGES and count >= SMALL:
-                yield Finding(count, f"Different mistakes that lead to {STAGES[stage]}.")
+                yield FrequentMistake(count, f"Different mistakes that lead to {STAGES[stage]}.")
 
 
 def result_of(row):
@@ -95,7 +95,7 @@ def result_of(row):
 
 def changed_lines(exercise, mistake):
     """Returns the wrong and the right lines of a known mistake, with the line that its edits refer to."""
-    right, wrong = exercise.text.splitlines(), exercise.edited_text(mistake.edits).splitlines()
+    right, wrong = exercise.code.splitlines(), exercise.edited_code(mistake.edits).splitlines()
     lines = [line for line in difflib.ndiff(wrong, right)
              if line[0] in "-+" or line[0] == " " and mistake.context and mistake.context in line]
     return tuple(textwrap.dedent("\n".join(line[2:] for line in lines if line[0] in (sign, " "))) for sign in "-+")

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from ..course.checker.diagnosis import AnswerKey
-from ..course.checker.explanation import answers
-from ..course.checker.localize import is_unexplained, localize
-from ..course.checker.verdict import Verdict, judge
-from ..course.sandbox import Stopped, Task, run_files
-from .rows import Row, arrived, digest_of, digest_of_files, killed, make_row, unreadable, without_file
+from ..course.checker.localize import localize
+from ..course.checker.verdict import Verdict, is_unexplained, judge
+from ..course.sandbox import Stopped, ProgramTask, run_files
+from ..texts import Message
+from .rows import Row, digest_of, digest_of_files, killed, make_row, row_without_file, unreadable, with_arrival
 
 
 class Judge:
@@ -21,7 +21,7 @@ class Judge:
     def __init__(self, exercise, seed):
         self.exercise, self.seed = exercise, seed
         self.lock, self.built = threading.Lock(), None
-        self.located = {}                       # {(text of a file, note): lines of localize}
+        self.localized = {}                     # {(text of a file, note): Messages that localize added}
 
     @property
     def answer_key(self):
@@ -31,39 +31,39 @@ class Judge:
             return self.built
 
     def judge(self, run):
-        """Returns the Verdict on a Run, and a digest of the answer if it is wrong and no known mistake explains it."""
+        """Returns the Verdict on a ProgramRun, and a digest of a wrong answer that no known mistake explains."""
         answer_key = self.answer_key
         with self.lock:
             try:
                 verdict = judge(answer_key, run)
                 unknown = verdict.status == "fail" and not verdict.mistakes and answer_key.expected
-                return verdict, digest_of(answers(answer_key, run)) if unknown else ""
+                return verdict, digest_of(answer_key.answers(run)) if unknown else ""
             except Exception as error:          # a program may return arrays that break any computation
-                note = f"The results cannot be judged: {type(error).__name__}: {error}"
+                note = Message("verdict.ending.not_judged", error=f"{type(error).__name__}: {error}")
                 return Verdict("error", "verdict", note), ""
 
     def localize(self, verdict, run, file, execute):
-        """Returns the Verdict with lines that say where a mistake without a name is. Equal files are run once.
+        """Returns the Verdict with Messages that say where a mistake without a name is. Equal files are run once.
 
         Parameters:
             file : arrival.File
-            execute : function that runs a Task in the student's sandbox and returns its Run
+            execute : function that runs a ProgramTask in the student's sandbox and returns its ProgramRun
         """
         text = "\n".join(line.rstrip() for line in file.content.decode("utf-8", "replace").splitlines())
         key = text, verdict.note                # the note differs if the file imports others that differ
-        if key not in self.located:
+        if key not in self.localized:
             try:
-                found = localize(self.answer_key, verdict, run, file.name, execute)
+                with_places = localize(self.answer_key, verdict, run, file.name, execute)
             except (Stopped, OSError):
                 raise
             except Exception:                   # it reads what the student's process sent; the verdict stands without
-                found = verdict
-            self.located[key] = found.lines[len(verdict.lines):]
-        return replace(verdict, lines=(*verdict.lines, *self.located[key]))
+                with_places = verdict
+            self.localized[key] = with_places.lines[len(verdict.lines):]
+        return replace(verdict, lines=(*verdict.lines, *self.localized[key]))
 
 
 @dataclass
-class Attempt:
+class FileToGrade:
     """A file that counts for an exercise, and its digest."""
 
     exercise: object
@@ -138,38 +138,38 @@ class Grader:
         attempts = {number: list(self.choose(student, number)) for number in self.judges}
         for number in self.judges:
             if not attempts[number]:
-                row = without_file(student, self.judges[number].exercise)
-                yield student, unreadable(student, number), arrived(row, student, graded=False)
+                row = row_without_file(student, self.judges[number].exercise)
+                yield student, unreadable(student, number), with_arrival(row, student, graded=False)
         # The newest files run together, then those before them: files of one round can import each other.
         for files in itertools.zip_longest(*(reversed(files) for files in attempts.values())):
             chosen = [(number, file) for number, file in zip(attempts, files) if file]
             for attempt, row in self.grade_round(student, chosen):
-                yield student, attempt.file, arrived(row, student)
+                yield student, attempt.file, with_arrival(row, student)
 
     def grade_round(self, student, chosen):
-        """Yields (Attempt, Row) for one file of each of these exercises."""
+        """Yields (FileToGrade, Row) for one file of each of these exercises."""
         files = {file.name: file.content for _, file in chosen}
         files |= {name: content for name, content in student.files.items() if name not in files}
         others = digest_of_files(files)
         waiting = []
         for number, file in chosen:
-            attempt = Attempt(self.judges[number].exercise, file, digest_of_files({number: others, "": file.content}))
-            row = self.known(student, attempt)
+            attempt = FileToGrade(self.judges[number].exercise, file, digest_of_files({number: others, "": file.content}))
+            row = self.finished_row(student, attempt)
             if row:
                 yield attempt, row
             else:
                 waiting.append(attempt)
         yield from self.run(student, waiting, files)
 
-    def known(self, student, attempt):
+    def finished_row(self, student, attempt):
         """Returns the row of an interrupted run if the file has not changed since, else None."""
         key = student.name, attempt.exercise.number, attempt.digest
-        if key in self.journal.guilty:
+        if key in self.journal.fatal:
             return killed(student, attempt.exercise, attempt.digest)
         return Row.from_journal(self.journal.rows.get(key, {}))
 
     def run(self, student, attempts, files):
-        """Runs files of one student in one sandbox. Yields (Attempt, Row)."""
+        """Runs files of one student in one sandbox. Yields (FileToGrade, Row)."""
         tasks = []                              # grows while they are run
 
         def execute(task):
@@ -182,7 +182,7 @@ class Grader:
                     raise Stopped
                 self.journal.started((student.name, attempt.exercise.number, attempt.digest))
                 judge = self.judges[attempt.exercise.number]
-                run = execute(Task(attempt.exercise, judge.answer_key.cases, attempt.file.name))
+                run = execute(ProgramTask(attempt.exercise, judge.answer_key.cases, attempt.file.name))
                 verdict, answer = judge.judge(run)
                 if is_unexplained(judge.answer_key, verdict):
                     verdict = judge.localize(verdict, run, attempt.file, execute)
@@ -192,7 +192,7 @@ class Grader:
                 yield attempt, row
 
     def run_tasks(self, files, tasks):
-        """Yields a Run for each task. Tries again for a while if the sandbox does not start on a busy machine."""
+        """Yields a ProgramRun for each task. Tries again for a while if the sandbox does not start on a busy machine."""
         done = 0
         for pause in (1, 5, 30, None):
             try:

@@ -6,7 +6,6 @@ import hmac
 import json
 import os
 import threading
-from dataclasses import asdict
 
 from .files import lock, open_regular, read_or_make_key
 
@@ -26,7 +25,7 @@ class Journal:
     Attributes:
         settings : dict of the interrupted run; None if there was none
         rows : {(student, number, digest): row as a dict} of the interrupted run
-        guilty : the same keys, of files that were running alone when the grader was killed
+        fatal : the same keys, of files that were running alone when the grader was killed
         suspects : the same keys, of files that were running beside others when the grader was killed
         saved : number of rows in the file
         warning : a sentence about lines that are ignored, or ""
@@ -38,7 +37,7 @@ class Journal:
         self.path, self.key = path, key or read_or_make_key()
         self.code, self.guard = FIRST, threading.Lock()
         self.settings, self.rows, self.saved, self.warning, self.is_running = None, {}, 0, "", False
-        self.running, self.guilty, self.suspects = set(), set(), set()
+        self.running, self.fatal, self.suspects = set(), set(), set()
         try:
             descriptor, is_new = open_regular(path, os.O_RDWR), False
         except FileNotFoundError:
@@ -92,11 +91,11 @@ class Journal:
             row = entry["row"]
             key = row["student"], row["number"], row["digest"]
             self.rows[key] = row
-            for keys in (self.running, self.guilty, self.suspects):
+            for keys in (self.running, self.fatal, self.suspects):
                 keys.discard(key)
         elif entry["ended"] == "killed":
-            (self.guilty if len(self.running) == 1 else self.suspects).update(self.running)
-            self.suspects -= self.guilty
+            (self.fatal if len(self.running) == 1 else self.suspects).update(self.running)
+            self.suspects -= self.fatal
             self.running = set()
         else:                                   # ended in an orderly way: what was running is not to blame
             self.running = set()
@@ -119,9 +118,9 @@ class Journal:
         found = [self.warning] if self.warning else []
         if self.rows:
             found.append(f"resuming an interrupted run: {len(self.rows)} files are graded already")
-        if self.guilty:
+        if self.fatal:
             found.append("the grader was killed while it ran these files, which are not run again without --retry: "
-                         + names(self.guilty))
+                         + names(self.fatal))
         if self.suspects:
             found.append(f"one of these files may have killed the grader, and they run alone now: {names(self.suspects)}")
         return found
@@ -131,7 +130,7 @@ class Journal:
         self.write({"started": key})
 
     def add(self, row):
-        self.write({"row": asdict(row)})
+        self.write({"row": row.as_data()})
         with self.guard:
             self.saved += 1
 

@@ -184,7 +184,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Entry:
+class StudentEntry:
     """A line of a CSV file about one student: further days for a deadline, or a time.
 
     Parameters:
@@ -209,7 +209,7 @@ class Entry:
 def read_entries(path, zone, days=True):
     """Reads a CSV file with the columns student, days or a time, and if wanted an exercise or lesson.
 
-    Returns {folded name or id: list of Entry}.
+    Returns {folded name or id: list of StudentEntry}.
 
     Parameters:
         days : whether a number of days is allowed
@@ -239,8 +239,8 @@ def parse_entry(student, value, where, zone, days):
     numbers = frozenset(exercise.number for exercise in choose_several([where]))
     count = re.fullmatch(r"(\d{1,3})(\s*days?)?", value) if days else None
     if count:
-        return Entry(student, numbers, days=int(count[1]))
-    return Entry(student, numbers, time=Deadline.parse(value, zone))
+        return StudentEntry(student, numbers, days=int(count[1]))
+    return StudentEntry(student, numbers, time=Deadline.parse(value, zone))
 
 
 def folded(name):

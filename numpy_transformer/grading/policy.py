@@ -24,8 +24,8 @@ class Policy:
         deadlines : {number of an exercise, or "" for all others: Deadline}
         rate : Rate, what lateness costs
         grace : timedelta by which every deadline is moved
-        extensions : {folded name or id: list of Entry}, later deadlines of single students
-        times : {folded name or id: list of Entry}, times of submission, in place of those that the delivery tells
+        extensions : {folded name or id: list of StudentEntry}, later deadlines of single students
+        times : {folded name or id: list of StudentEntry}, times of submission, in place of those that the delivery tells
         free_late_days : days that each student may be late in all without a deduction
         zone : time zone in which times are shown; None for the one that each time comes with
     """
@@ -232,13 +232,13 @@ def late_without_time(row, policy):
 
 def deduct(row, deducted, late, words):
     """Returns the row with fewer points, and a sentence about it for the teacher and the student."""
-    what = f"{shown(deducted)} of {shown(row.points)} points deducted" if deducted else "nothing deducted"
+    what = f"{plain_number(deducted)} of {plain_number(row.points)} points deducted" if deducted else "nothing deducted"
     sentence = f"submitted {words}: {what}"
-    row = replace(row, points=shown(Decimal(str(row.points)) - deducted), deducted=shown(deducted), late=late)
+    row = replace(row, points=plain_number(Decimal(str(row.points)) - deducted), deducted=plain_number(deducted), late=late)
     return with_remark(row, sentence)
 
 
-def shown(points):
+def plain_number(points):
     """Returns points as an int if they are whole, else as a float."""
     return int(points) if points == int(points) else float(points)
 

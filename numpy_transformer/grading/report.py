@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..course.checker.feedback import WIDTH, feedback
+from ..course.checker.messages import mistake_names
 from ..course.checker.verdict import STATUS, Verdict
 from ..course.exercises import exercises
+from ..texts import Message, as_data
+from ..texts.width import wrap
 from .files import PRIVATE, replace_file
 
 LOOK_AT = "for you to look at"                  # in the note of a file that uses names that no exercise needs
@@ -80,9 +83,10 @@ def document(rows, settings, summary, problems=None):
     for name, own in grouped(rows, "student").items():
         points, most = round(sum(row.points for row in own), 2), sum(row.max for row in own)
         tests = [{"name": row.exercise, "number": row.number, "status": row.status,
-                  "message": "\n".join(row.lines) or row.note, "output": row.printed, "points": row.points,
+                  "message": "\n".join(row.verdict.sentences) or row.note, "output": row.printed, "points": row.points,
                   "max": row.max, "stage": row.stage, "misconceptions": list(row.mistakes), "seconds": row.seconds,
-                  "note": row.note, "remarks": list(row.remarks), "lines": len(row.lines), "answer": row.answer,
+                  "note": row.note, "remarks": list(row.remarks), "lines": as_data(row.lines), "unusual": row.unusual,
+                  "answer": row.answer,
                   "digest": row.digest, "submitted": row.submitted, "late": row.late, "deducted": row.deducted}
                  for row in own]
         students.append({"student": name, "ids": own[0].ids,
@@ -98,13 +102,12 @@ def student_feedback(row, above=()):
     Parameters:
         above : sentences that the student reads above all exercises, which are not repeated
     """
-    lines = [line for line in row.lines if line not in above]
+    lines = [line for line in row.lines if line.values.get("text") not in above]
     if row.lines and not lines:
-        lines = ["There is no file for this exercise that can be read; see above."]
-    verdict = Verdict(row.status, row.stage, lines=lines)
-    yield from feedback(exercises()[row.number], verdict, row.printed)
+        lines = [Message("verdict.line.no_file")]
+    yield from feedback(exercises()[row.number], Verdict(row.status, row.stage, lines=lines), row.printed)
     for remark in row.remarks:
-        yield from textwrap.wrap(remark, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+        yield from wrap(remark, WIDTH, "  ", "    ")
 
 
 def write_feedback(rows, folder, problems=None):
@@ -118,7 +121,7 @@ def write_feedback(rows, folder, problems=None):
     for name, own in students.items():
         lines = [name, f"{sum(row.points for row in own):g} of {sum(row.max for row in own)} points", ""]
         for sentence in (problems or {}).get(name, ()):
-            lines += [*textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False), ""]
+            lines += [*wrap(sentence, WIDTH, "", "  "), ""]
         for row in own:
             lines += student_feedback(row, (problems or {}).get(name, ()))
             lines.append("")
@@ -152,7 +155,8 @@ def summary(rows, chosen):
                     for exercise in chosen for mistake in exercise.mistakes}
     counts = {name: {status: sum(row.status == status for row in own) for status in STATUS}
               for name, own in grouped(rows, "exercise").items()}
-    found = collections.Counter((row.exercise, row.number, name) for row in rows for name in mistakes_of(row))
+    found = collections.Counter((row.exercise, row.number, mistake_names(mistake))
+                                for row in rows for mistake in mistakes_of(row))
     mistakes = [{"mistake": name, "exercise": exercise, "count": count,
                  "say": explanations.get((number, name), "")}
                 for (exercise, number, name), count in sorted(found.items(), key=lambda item: (-item[1], item[0]))]
@@ -162,23 +166,25 @@ def summary(rows, chosen):
             shared[row.exercise, row.answer].append(row)
     clusters = [{"exercise": own[0].exercise, "students": [row.student for row in own], "note": own[0].note}
                 for own in shared.values() if len(own) > 1]
-    looks = [f"{row.student} {row.exercise}" for row in rows if LOOK_AT in row.note]
+    looks = [f"{row.student} {row.exercise}" for row in rows if row.unusual]
     return {"exercises": counts, "mistakes": mistakes, "to_look_at": looks,
             "clusters": sorted(clusters, key=lambda cluster: (-len(cluster["students"]), cluster["exercise"]))}
 
 
 def mistakes_of(row):
-    """Returns the names of a row's known mistakes. Several possible explanations count as one mistake, "A or B"."""
+    """Returns the known mistakes of a row, each as a tuple of possible explanations, which are tuples of names.
+
+    The mistakes of one explanation are counted one by one; several possible explanations count as one mistake.
+    """
     if len(row.mistakes) == 1:
-        return list(dict.fromkeys(row.mistakes[0].split(" and ")))
-    return [" or ".join(row.mistakes)] if row.mistakes else []
+        return [((name,),) for name in dict.fromkeys(row.mistakes[0])]
+    return [tuple(map(tuple, row.mistakes))] if row.mistakes else []
 
 
 def summary_lines(summary, width=100):
     """Yields the summary as lines of at most `width` columns."""
     def wrapped(text, indent="", hanging="    "):
-        return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + hanging,
-                             break_on_hyphens=False)
+        return wrap(text, width, indent, indent + hanging)
 
     yield from counts_table(summary["exercises"], width)
     if summary["mistakes"]:

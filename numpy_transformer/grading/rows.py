@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from ..course.checker.messages import mistake_names
 from ..course.checker.verdict import Verdict
+from ..texts import Message, as_data, changed, from_data, render
 from .arrival import one_line, printable, unusual
 from .report import LOOK_AT
 
@@ -24,12 +26,12 @@ class Row:
     status: str
     points: float                               # an int unless lateness takes a part
     max: int
-    misconception: str                          # names of known mistakes, as they appear in the table
     seconds: float
     note: str                                   # for the teacher
     stage: str = ""
-    lines: list = field(default_factory=list)  # the explanation for the student
-    mistakes: list = field(default_factory=list)  # names of known mistakes, one entry for each possible explanation
+    lines: list = field(default_factory=list)   # Messages: the explanation for the student
+    mistakes: list = field(default_factory=list)  # names of known mistakes, a list for each possible explanation
+    unusual: bool = False                       # True if the file uses names that no exercise needs
     remarks: list = field(default_factory=list)  # sentences about how the file arrived, for teacher and student
     printed: str = ""
     answer: str = ""                            # digest of a wrong answer that no known mistake explains
@@ -40,9 +42,19 @@ class Row:
     deducted: float = 0                         # points taken off for lateness
 
     @property
+    def misconception(self):
+        """Names of known mistakes, as they appear in the table."""
+        return mistake_names(self.mistakes)
+
+    @property
+    def verdict(self):
+        """What the student reads of the verdict."""
+        return Verdict(self.status, self.stage, lines=self.lines, mistakes=self.mistakes)
+
+    @property
     def whole_note(self):
         """The note and the remarks, as the table shows them."""
-        return joined([self.note, *(remark for remark in self.remarks if remark.rstrip(".") not in self.note)])
+        return join_sentences([self.note, *(remark for remark in self.remarks if remark.rstrip(".") not in self.note)])
 
     @property
     def key(self):
@@ -52,30 +64,45 @@ class Row:
     @classmethod
     def from_journal(cls, values):
         """Returns the Row with these values, or None if they come from another version of the grader."""
-        return cls(**values) if set(values) == {field.name for field in fields(cls)} else None
+        known = set(values) == {field.name for field in fields(cls)}
+        return cls(**{**values, "lines": from_data(values["lines"])}) if known else None
+
+    def as_data(self):
+        """Returns the values of the row for JSON."""
+        return {field.name: as_data(getattr(self, field.name)) for field in fields(self)}
 
 
 def make_row(student, exercise, verdict, file=None, seconds=0.0, printed="", **more):
     """Returns the Row of a verdict on a File. All its texts consist of single lines of printable characters."""
-    notes = [verdict.note]
+    notes = [render(verdict.note)]
     if verdict.status == "fail" and not verdict.mistakes:
-        notes += [line.removeprefix("DIAGNOSIS ") for line in verdict.lines if line.startswith("DIAGNOSIS ")]
-    phrases = look_at(file, student) if file else []
+        notes += map(render, verdict.diagnoses)
+    phrases = describe_unusual(file, student) if file else []
     if phrases:
         notes.append(f"{LOOK_AT}: it {'; it '.join(phrases)}")
-    lines = verdict.lines or filter(None, [verdict.note])
     return Row(student.name, exercise.number, exercise.file.removesuffix(".py"), verdict.status,
-               verdict.points(exercise.points), exercise.points, one_line(" or ".join(verdict.mistakes)), seconds,
-               joined(notes), verdict.stage, [printable(line[:LONGEST_LINE]) for line in lines], list(verdict.mistakes),
-               [], "\n".join(map(printable, printed.splitlines()[:PRINTED_LINES])), **more)
+               verdict.points(exercise.points), exercise.points, seconds, join_sentences(notes), verdict.stage,
+               [changed(line, printable_value) for line in verdict.lines or filter(None, [verdict.note])],
+               [list(names) for names in verdict.mistakes], bool(phrases), [],
+               "\n".join(map(printable, printed.splitlines()[:PRINTED_LINES])), **more)
 
 
-def without_file(student, exercise):
+def printable_value(name, value):
+    """Returns a value of a Message whose text is a single line of printable characters."""
+    return printable(value[:LONGEST_LINE]) if isinstance(value, str) else value
+
+
+def row_without_file(student, exercise):
     """Returns the Row of an exercise without a readable file: an error if something is there, else missing."""
     problems = problems_with(student, exercise.number, "")
     if problems:
-        return make_row(student, exercise, Verdict("error", "reading", joined(problems), lines=problems))
-    return make_row(student, exercise, Verdict("missing", "", f"no file {exercise.file}"))
+        said = tuple(map(plain, problems))
+        return make_row(student, exercise, Verdict("error", "reading", plain(join_sentences(problems)), said))
+    return make_row(student, exercise, Verdict("missing", "", plain(f"no file {exercise.file}")))
+
+
+def plain(text):
+    return Message("verdict.line.plain", text=text)
 
 
 def unreadable(student, number):
@@ -87,10 +114,10 @@ def unreadable(student, number):
 
 def killed(student, exercise, digest):
     """Returns the Row of a file that was running alone when the grader was killed."""
-    return make_row(student, exercise, Verdict("error", "killed", KILLED), digest=digest)
+    return make_row(student, exercise, Verdict("error", "killed", plain(KILLED)), digest=digest)
 
 
-def arrived(row, student, graded=True):
+def with_arrival(row, student, graded=True):
     """Returns a row with the student's ids and with remarks on how the files for the exercise arrived.
 
     Parameters:
@@ -101,7 +128,7 @@ def arrived(row, student, graded=True):
     if graded:
         remarks += problems_with(student, row.number)
         others = [] if row.status == "pass" else problems_with(student, "")
-    return replace(row, ids=dict(student.ids), note=joined([row.note, *others]),
+    return replace(row, ids=dict(student.ids), note=join_sentences([row.note, *others]),
                    remarks=[one_line(remark, LONGEST_LINE) for remark in remarks])
 
 
@@ -117,12 +144,12 @@ def problems_with(student, *numbers):
             for problem in student.problems if problem.number in numbers]
 
 
-def joined(sentences):
+def join_sentences(sentences):
     """Returns sentences as one note of limited length."""
     return one_line("; ".join(sentence.rstrip(".") for sentence in sentences if sentence), LONGEST_NOTE)
 
 
-def look_at(file, student):
+def describe_unusual(file, student):
     """Returns what is unusual in a file, as phrases; it is only a help, so that no file can stop the grading by it."""
     own_modules = {name.partition("/")[0].removesuffix(".py") for name in student.files}
     try:

@@ -7,8 +7,9 @@ import os
 import unicodedata
 from dataclasses import dataclass
 
+from ..texts import from_data
 from .files import open_regular
-from .gradebooks.people import name_keys, own_name, words
+from .gradebooks.people import name_keys, name_without_id, words
 from .rows import Row
 
 LARGEST = 1 << 30                               # bytes of a record
@@ -58,7 +59,7 @@ def names_in(class_, text):
 def candidates(class_, text):
     """Returns the students with this name or id, else those with the same words in their names, in any order."""
     exact = [student for student in class_ if text.strip() in (student.name, *student.ids.values())]
-    return exact or [student for student in class_ if name_keys(text) & name_keys(own_name(student))]
+    return exact or [student for student in class_ if name_keys(text) & name_keys(name_without_id(student))]
 
 
 def find_student(class_, text):
@@ -68,15 +69,15 @@ def find_student(class_, text):
         return found[0]
     if found:
         raise ValueError(f"{text!r} may be {' or '.join(map(labeled, found[:5]))}; use the name in the table, or the id")
-    owners = {key: student for student in class_ for key in name_keys(own_name(student))}
+    owners = {key: student for student in class_ for key in name_keys(name_without_id(student))}
     own = "".join(words(text))
     near = {owners[key].name: owners[key]
             for key in [*(key for key in owners if own and own in key), *difflib.get_close_matches(own, owners, 5, 0.7)]}
     hint = f"; did you mean {' or '.join(map(labeled, [*near.values()][:5]))}?" if near else ""
-    raise ValueError(f"there is no student {text!r} in this class{hint or such_as(class_)}")
+    raise ValueError(f"there is no student {text!r} in this class{hint or example_of_name(class_)}")
 
 
-def such_as(class_):
+def example_of_name(class_):
     example = f", such as {class_[0].name!r}" if class_ else ""
     return f"; a student is named as in the table{example}, or by an id"
 
@@ -124,10 +125,9 @@ def read_record(path):
 def rows_of(student):
     """Yields the Rows of a student in the JSON."""
     for test in student["tests"]:
-        lines = test["message"].split("\n")[:test["lines"]]
         yield Row(student["student"], test["number"], test["name"], test["status"], test["points"], test["max"],
-                  " or ".join(test["misconceptions"]), test["seconds"], test["note"], test["stage"], lines,
-                  test["misconceptions"], test["remarks"], test["output"], test["answer"], test["digest"],
+                  test["seconds"], test["note"], test["stage"], from_data(test["lines"]), test["misconceptions"],
+                  test["unusual"], test["remarks"], test["output"], test["answer"], test["digest"],
                   student["ids"], test["submitted"], test["late"], test["deducted"])
 
 
@@ -149,8 +149,9 @@ def merge(records):
         ours, theirs = common(start.settings), common(record.settings)
         different = [setting for setting in {**ours, **theirs} if ours.get(setting) != theirs.get(setting)]
         if different:
-            has = " and ".join(f"{table} has {', '.join(told(setting, own.get(setting)) for setting in different)}"
-                               for table, own in ((first, ours), (name, theirs)))
+            has = " and ".join(
+                f"{table} has {', '.join(describe_option(setting, own.get(setting)) for setting in different)}"
+                for table, own in ((first, ours), (name, theirs)))
             raise ValueError(f"{has}, so that they cannot be joined; grade one of them again with the same")
         if exercises_of(record) and exercises_of(start) and exercises_of(record) != exercises_of(start):
             different = sorted(exercises_of(record) ^ exercises_of(start))
@@ -191,7 +192,7 @@ def common(settings):
             **{"--" + name.replace("_", "-"): value for name, value in rules.items()}}
 
 
-def told(name, value):
+def describe_option(name, value):
     values = value if isinstance(value, list) else [value]
     return " ".join(f"{name} {entry}" for entry in values) if value else f"no {name}"
 

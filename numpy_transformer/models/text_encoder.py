@@ -10,10 +10,10 @@ from ..layers.embedding import Embedding
 from ..layers.multi_head import width_of_head
 from ..layers.normalization import LayerNorm
 from ..layers.pooling import POOLINGS
-from ..module import Module
 from .initialization import initialize
 from .parallel import over_rows
-from .parts import (BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of, takes)
+from .parts import (BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of)
+from .rebuildable import RebuildableModel
 
 SHORTEST = 1e-12                                            # shorter vectors are divided by it, so that 0 stays 0
 
@@ -53,8 +53,7 @@ class TextSettings(BlockSettings):
     init: str = "xavier"
 
 
-@takes(TextSettings)
-class TextEncoder(Module):
+class TextEncoder(RebuildableModel):
     """A vector for every token of a text.
 
     Embedding times sqrt(d_model), optional segments, positions, an optional norm, dropout, and a Stack of Blocks. These are
@@ -81,7 +80,7 @@ class TextEncoder(Module):
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=512, dropout=0.1, rng=None,
                  **settings):
-        s = settings_of(self, self.Settings, settings)
+        s = settings_of(self, settings)
         check_choice("embedding_pool", s.embedding_pool, POOLINGS)
         check_positive(num_layers=num_layers)
         rng = np.random.default_rng(rng)

@@ -17,7 +17,7 @@ import math
 import struct
 from pathlib import Path
 
-from .safetensors import Entry, TensorFile
+from .safetensors import TensorEntry, TensorFile
 
 MAGIC = struct.pack("<I", 0x616b3432)
 HEADER_1 = 256                                  # bytes before the weights in version 1
@@ -41,7 +41,7 @@ class StoryFile(TensorFile):
     """The arrays of a .bin file of llama2.c under the names that transformers has for them.
 
     Parameters: path : path of the file
-    Attributes: `config`, what config.json would say; `entries`, {name: Entry}
+    Attributes: `config`, what config.json would say; `entries`, {name: TensorEntry}
     Raises: ValueError if the file is damaged, quantized (version 2), or not one of llama2.c's
     """
 
@@ -66,7 +66,7 @@ class StoryFile(TensorFile):
             if kind == "lm_head" and tied:
                 continue
             for name, shape in shapes[kind]:
-                entries[name] = Entry("F32", shape, end, end + 4 * math.prod(shape))
+                entries[name] = TensorEntry("F32", shape, end, end + 4 * math.prod(shape))
                 end = entries[name].stop
         if end != size:
             raise ValueError(f"its header announces {end:,} bytes, but the file has {size:,}")

@@ -8,7 +8,7 @@ import numpy as np
 from ..argument_checks import check_choice
 from ..models import TextEncoder
 from ..module import unfilled
-from ..training.process import available_memory
+from ..training.memory import available_memory
 from .family import matches
 from .folder import read_folder, shown
 from .llama2c import StoryFile, is_story_file
@@ -42,7 +42,7 @@ def load_pretrained(folder, dtype=np.float32, progress=None):
         model = build(config["model_type"], model_class, options)
         model.astype(dtype)
     family = "llama2.c" if isinstance(arrays, StoryFile) else config["model_type"]
-    model.origin = Origin(family, config, files, {}, options)
+    model.origin = Origin(family, config, files, options=options)
     stored, copies, unused = assign(model, arrays)
     check_memory(folder, model, arrays)
     state = {}
@@ -54,7 +54,7 @@ def load_pretrained(folder, dtype=np.float32, progress=None):
             state[name] = np.ascontiguousarray(part)
         if progress is not None:
             progress(count, len(found))
-    check_copies(model, state, arrays, stored, copies)
+    check_copies(model, state, arrays, stored, copies=copies)
     model.origin.unused = {name: arrays[stored[name]] for name in unused}
     return model.load_state_dict(state, copy=False).eval()
 

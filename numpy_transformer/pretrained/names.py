@@ -25,7 +25,7 @@ from ..layers import Linear, LoRALinear
 KINDS = {"weight": ("weight", "gamma"), "bias": ("bias", "beta")}
 
 
-class Rule(NamedTuple):
+class NameRule(NamedTuple):
     """One array of a checkpoint, and the parameters of our model that it holds.
 
     Fields:
@@ -66,7 +66,7 @@ def make_rules(table, model):
                 names = find_parameters(ours.replace("*", number), endings, own)
                 if names:
                     transposed = id(own[names[0]]) in linear and kind == "weight" and not how
-                    rules.append(Rule(f"{theirs.replace('*', number)}.{kind}", names, transposed))
+                    rules.append(NameRule(f"{theirs.replace('*', number)}.{kind}", names, transposed))
     return rules
 
 

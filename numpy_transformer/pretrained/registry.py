@@ -116,7 +116,7 @@ def architecture_of(model):
 def rules(model):
     """Returns the Rules that connect a model's parameters with the arrays of a checkpoint of its family.
 
-    They serve for loading, saving and comparing gradients; see `names.Rule`.
+    They serve for loading, saving and comparing gradients; see `names.NameRule`.
 
     Raises: ValueError for a model that did not come from a checkpoint
     """

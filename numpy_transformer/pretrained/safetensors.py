@@ -26,7 +26,7 @@ LONGEST_HEADER = 100 * 2 ** 20                  # the limit of the format
 LFS_POINTER = b"version "                       # the first 8 bytes of the text that Git LFS keeps in place of a file
 
 
-class Entry(NamedTuple):
+class TensorEntry(NamedTuple):
     """Where one array lies in a file: its bytes are those from `start` up to `stop`."""
     dtype: str
     shape: tuple
@@ -40,7 +40,7 @@ class TensorFile(Mapping):
     bfloat16, which NumPy does not have, becomes float32, which represents its values exactly.
 
     Parameters: path : path of the file
-    Attributes: `entries`, {name: Entry}, read from the header; `metadata`, {str: str}
+    Attributes: `entries`, {name: TensorEntry}, read from the header; `metadata`, {str: str}
     Raises: ValueError if the file is damaged or not a .safetensors file; for an array of a dtype that NumPy lacks
     """
 
@@ -68,7 +68,7 @@ class TensorFile(Mapping):
         end = start = 8 + length
         for name, found in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
             first, last = found["data_offsets"]
-            entry = Entry(found["dtype"], tuple(found["shape"]), start + first, start + last)
+            entry = TensorEntry(found["dtype"], tuple(found["shape"]), start + first, start + last)
             check_entry(name, entry, end)
             entries[name] = entry
             end = entry.stop

@@ -15,7 +15,7 @@ from ..training.progress import Progress
 from .encoder import (BATCH, ENCODERS, EPOCHS, EncoderTask, apply_in_order, describe_cuts, encoder_settings,
                       text_settings)
 from .model_settings import start
-from .settings import FINE_TUNE, LORA, Setting, choice, count, make_training_settings, paths, rate, switch
+from .settings import FINE_TUNE, LORA, Setting, SettingError, choice, count, make_training_settings, paths, rate, switch
 from .task import sha256
 
 GENERATED = "generated film reviews"
@@ -38,8 +38,8 @@ class ClassifierTask(EncoderTask):
         *encoder_settings(64, 2, 256, 0.0, "relu", "rotary"),
         count("hidden", 64, "width of the layer before the output"),
         switch("mask_padding", True, "leave padding out of the attention and of the mean; without it all texts are padded "
-                                     "to --max-len and padding counts"),
-        rate("ff_dropout", None, "dropout inside the feed-forward layers; the value of --dropout if left out", 1),
+                                     "to $max_len and padding counts"),
+        rate("ff_dropout", None, "dropout inside the feed-forward layers; the value of $dropout if left out", 1),
         *start()]
     training_settings = [*make_training_settings(
         batch_size=64, steps=1500, lr=2e-3, min_lr=1e-5, warmup=100, schedule="cosine", beta2=0.98, eps=1e-8,
@@ -57,25 +57,25 @@ class ClassifierTask(EncoderTask):
     def unused_settings(cls, settings):
         unused = super().unused_settings(settings)
         if not is_table(settings["data"]):
-            unused.append((["text_column", "label_column"], "only --data FILE.csv or FILE.tsv has columns"))
+            unused.append((["text_column", "label_column"], "only $data FILE.csv or FILE.tsv has columns"))
         if settings["reading"] == "keras":
-            unused.append((["lower"], "--reading keras always lower-cases words; leave it out, or use --reading bert"))
+            unused.append((["lower"], "$reading keras always lower-cases words; leave it out, or use $reading bert"))
         if settings["activation"] in FEED_FORWARDS:
             unused.append((["ff_dropout"], "a gated feed-forward layer has no dropout inside; choose another "
-                                           "--activation"))
+                                           "$activation"))
         return unused
 
     def __init__(self, settings, tokenizers=None, base=None):
         self.settings = s = settings
         self.base = base
         if s["pretrained"] and s["reading"] == "keras":
-            raise ValueError(f"--pretrained {s['pretrained']!r} was trained on texts with [SEP] and punctuation, which "
-                             "--reading keras leaves out; use --reading bert, or train without --pretrained")
+            raise SettingError(f"$pretrained {s['pretrained']!r} was trained on texts with [SEP] and punctuation, which "
+                               "$reading keras leaves out; use $reading bert, or train without $pretrained")
         data = read_data(s)
         self.labels, self.report = data.labels, list(data.report)
         if self.has_one_logit and s["label_smoothing"]:
-            raise ValueError(f"--label-smoothing {s['label_smoothing']} would have no effect: with two labels there is "
-                             "one logit; leave it out")
+            raise SettingError(f"$label_smoothing {s['label_smoothing']} would have no effect: with two labels there is "
+                               "one logit; leave it out")
         training, validation = data.training, data.validation
         if not validation:
             training, validation = hold_out_tenth(training, s["seed"], lambda example: example[1])
@@ -139,9 +139,9 @@ class ClassifierTask(EncoderTask):
         return super().published_settings(options) | {
             "hidden": options["d_model"], "mask_padding": True, "ff_dropout": options.get("ff_dropout")}
 
-    def own_state(self, state, run):
+    def weights_taken_over(self, state, run):
         """All weights of the encoder; BERT's pooler, which an encoder without a head does not use, is the hidden layer."""
-        state = super().own_state(state, run)
+        state = super().weights_taken_over(state, run)
         unused = run.model.origin.unused if self.starts_from_published else {}
         if unused and self.base["origin"]["family"] == "bert":
             pooler = {name.split(".")[-1]: array for name, array in unused.items() if "pooler.dense." in name}
@@ -202,7 +202,7 @@ def ids_and_labels(reader, examples):
     """(ids, labels) of the texts that contain a word."""
     found = [(reader.read(text), label) for text, label in examples if reader.normalize(text)]
     if not found:
-        raise ValueError(f"none of the {len(examples):,} texts contains a word; name others with --data")
+        raise SettingError(f"none of the {len(examples):,} texts contains a word; name others with $data")
     return tuple(zip(*found))
 
 

@@ -13,15 +13,15 @@ from ..models.parallel import in_parallel
 from ..training.evaluation import evaluate_accuracy
 from . import model_settings as model
 from .options import without_head
-from .settings import choice, count, switch
+from .settings import SettingError, choice, count, switch
 from .task import Task
 
 BATCH = 16                                      # texts computed together outside training, on one core
 CLASSES = {"mlm": MaskedLanguageModel, "encoder": TextEncoder, "classifier": SequenceClassifier, "tagger": TokenClassifier}
 ENCODERS = tuple(CLASSES)                       # kinds of run
 
-EPOCHS = count("epochs", None, "passes over the training set, instead of --steps; the model is validated after each, "
-               "unless --validate-every is given")
+EPOCHS = count("epochs", None, "passes over the training set, instead of $steps; the model is validated after each, "
+               "unless $validate_every is given")
 
 
 def encoder_settings(d_model, num_layers, d_ff, dropout, activation, positions):
@@ -56,7 +56,7 @@ class EncoderTask(Task):
             normalize = self.make_reader(self.settings, None).normalize
             text = "".join(map(normalize, texts))
             if not text:
-                raise ValueError("the training texts contain no word; name others with --data")
+                raise SettingError("the training texts contain no word; name others with $data")
             tokenizers = [self.train_tokenizer(text, text)]
         self.tokenizers = tokenizers
         self.reader = self.make_reader(self.settings, tokenizers[0])
@@ -65,7 +65,7 @@ class EncoderTask(Task):
         return self.settings["vocab_size"] - SPECIAL + 1
 
     def count_steps(self):
-        """Turn --epochs into steps."""
+        """Turn epochs into steps."""
         s = self.settings
         if s["epochs"]:
             batches = len(self.batches)
@@ -89,7 +89,7 @@ class EncoderTask(Task):
     def published_settings(cls, options):
         return {"lower": False}                 # the tokenizer does it, or does not
 
-    def own_state(self, state, run):
+    def weights_taken_over(self, state, run):
         """All weights; but the output layer only if it has been trained for the same labels."""
         if self.labels is None or run.kind == self.name and run.labels == self.labels:
             return state

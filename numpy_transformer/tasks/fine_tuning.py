@@ -11,7 +11,7 @@ from ..module import unfilled
 from ..training.transfer import carry_over
 from .options import is_published, options_of
 from .runs import MODELS, fingerprint, merged_weights
-from .settings import option
+from .settings import SettingError
 
 OPTIONS = {"tie": "tie_weights"}                # the model's name of a setting, where it is another one
 STD = 0.02                                      # of new weights on top of a published model, as in the code of BERT
@@ -20,26 +20,26 @@ STD = 0.02                                      # of new weights on top of a pub
 def adopt(settings, given, kind, run):
     """The settings of a run of a kind of task, with those that the pretrained run decides.
 
-    Raises ValueError for an option that asks for another value.
+    Raises SettingError for a setting that asks for another value.
     """
-    theirs = decided(kind, run)
+    theirs = settings_of_base(kind, run)
     remedy = "leave it out" if is_published(run.meta) else "leave it out, or pretrain a model with it"
     for name, value in theirs.items():
         if name in given and given[name] != value:
-            raise ValueError(f"{option(name)} is {value} in the pretrained run {run.path!r}, not {given[name]}; {remedy}")
+            raise SettingError(f"${name} is {value} in the pretrained run {run.path!r}, not {given[name]}; {remedy}")
     settings = settings | theirs
     if is_published(run.meta) and "dropout" not in given:
         settings["dropout"] = run.meta["model"].get("dropout", settings["dropout"])
-    limit = longest(run)
+    limit = max_len_of(run)
     if limit is not None and settings[kind.length] > limit:
         if kind.length in given:
-            raise ValueError(f"{option(kind.length)} {given[kind.length]:,} is too long: the pretrained run {run.path!r} "
-                             f"reads at most {limit:,} tokens; give at most that")
+            raise SettingError(f"${kind.length} {given[kind.length]:,} is too long: the pretrained run {run.path!r} "
+                               f"reads at most {limit:,} tokens; give at most that")
         settings[kind.length] = limit
     return settings
 
 
-def decided(kind, run):
+def settings_of_base(kind, run):
     """{name: value} of the settings that a pretrained run decides."""
     options = options_of(MODELS[run.kind], run.meta["model"])
     theirs = {name: options[OPTIONS.get(name, name)] for name in kind.sizes if OPTIONS.get(name, name) in options}
@@ -49,7 +49,7 @@ def decided(kind, run):
     return theirs | {name: run.settings[name] for name in kind.reading}
 
 
-def longest(run):
+def max_len_of(run):
     """The number of tokens that the model of a run can read, or None if there is no limit."""
     options = options_of(MODELS[run.kind], run.meta["model"])
     is_limited = options["positions"] == "learned" or is_published(run.meta) and options["positions"] != "relative"
@@ -65,7 +65,7 @@ def start(task, run):
     with unfilled() if published else contextlib.nullcontext():
         model = task.make_model()
     theirs = merged_weights(run)
-    names = carry_over(model, task.own_state(theirs, run), copy=False)
+    names = carry_over(model, task.weights_taken_over(theirs, run), copy=False)
     if published:
         draw(model, np.random.default_rng([task.settings["seed"], 11]))
     lines = [f"{len(names.carried)} arrays copied from {run.path!r}",
@@ -104,23 +104,23 @@ def linears_of_blocks(model):
 
 
 def frozen_names(model, given, pretrained):
-    """The names for `freeze` of the parts that --freeze names: blocks.0-2 is short for blocks.0 blocks.1 blocks.2.
+    """The names for `freeze` of the parts that the setting freeze names: blocks.0-2 is short for blocks.0 blocks.1 blocks.2.
 
     Raises ValueError for a part that the model does not have, or whose weights are not among the `pretrained` ones.
     """
     known = [name for name, _ in model.named_modules() if name]
     found = []
-    for name in (each for text in given for each in expanded(text)):
+    for name in (each for text in given for each in expand_range(text)):
         fitting = [name] if name in known else [each for each in known if each.endswith(f".{name}")]
         if len(fitting) != 1:
             what = f"may be {' or '.join(fitting)}" if fitting else "is not a part of the model"
             parts = dict.fromkeys(each.split(".")[0] for each in known)
-            raise ValueError(f"--freeze {name} {what}; name a part such as {', '.join(parts)}, or a block of a stack, of "
-                             f"which the last one is {last_block(known)}")
+            raise SettingError(f"$freeze {name} {what}; name a part such as {', '.join(parts)}, or a block of a stack, of "
+                               f"which the last one is {last_block(known)}")
         parameters = [each for each, _ in model.named_parameters() if each.startswith(f"{fitting[0]}.")]
         new = [each for each in parameters if each not in pretrained]
         if new:
-            raise ValueError(f"--freeze {name} would freeze {new[0]}, which is new and has yet to learn; leave it out")
+            raise SettingError(f"$freeze {name} would freeze {new[0]}, which is new and has yet to learn; leave it out")
         found += fitting
     return found
 
@@ -130,14 +130,14 @@ def last_block(names):
     return [name for name in names if re.search(r"\.blocks\.\d+$", name)][-1]
 
 
-def expanded(name):
+def expand_range(name):
     """["blocks.0", "blocks.1", "blocks.2"] of "blocks.0-2"; other names by themselves."""
     match = re.fullmatch(r"(.*\.)(\d+)-(\d+)", name)
     if not match:
         return [name]
     first, last = int(match[2]), int(match[3])
     if first > last:
-        raise ValueError(f"--freeze {name} counts backwards; write {match[1]}{last}-{first}")
+        raise SettingError(f"$freeze {name} counts backwards; write {match[1]}{last}-{first}")
     return [f"{match[1]}{number}" for number in range(first, last + 1)]
 
 

@@ -27,7 +27,7 @@ def read_tokenizer(path, files, config, story_file=None):
     if Path(path).is_file():
         beside = Path(path).parent / "tokenizer.bin"
         if story_file is None and not beside.is_file():
-            raise ValueError(f"there is no tokenizer.bin beside {str(path)!r}; name that of the model with --tokenizer")
+            raise ValueError(f"there is no tokenizer.bin beside {str(path)!r}; name that of the model")
         return StoryTokenizer.read(story_file or beside)
     if "tokenizer.json" not in files:
         raise ValueError(f"{str(path)!r} has no tokenizer.json; put that of the model there, or write one with "
@@ -52,7 +52,7 @@ def run_of_folder(path, weights=True):
         model_class, options = describe(path)
         with unfilled():
             model = build_model(config["model_type"], model_class, options)
-        model.origin = Origin("llama2.c" if is_file else config["model_type"], config, files, {}, options)
+        model.origin = Origin("llama2.c" if is_file else config["model_type"], config, files, options=options)
     meta = meta_of(model, tokenizer)
     return Run(str(path), model, [tokenizer] * len(meta["tokenizers"]), meta, {})
 

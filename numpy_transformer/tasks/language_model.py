@@ -7,7 +7,7 @@ from . import model_settings as model
 from .settings import FINE_TUNE, LORA, Setting, choice, count, make_training_settings, switch
 from .task import Task, sha256
 
-CHARACTERS_NEED_NO_SIZE = (["vocab_size"], "a character tokenizer has one token per character; use --tokenizer bpe or word")
+CHARACTERS_NEED_NO_SIZE = (["vocab_size"], "a character tokenizer has one token per character; use $tokenizer bpe or word")
 
 
 class LanguageModelTask(Task):
@@ -21,7 +21,7 @@ class LanguageModelTask(Task):
     model_settings = [
         *model.sizes(d_model=96, num_layers=3, d_ff=256),
         count("context", 64, "length of a training sequence, and the longest that the model reads"),
-        count("num_kv_heads", None, "number of key and value heads; fewer than --num-heads makes grouped queries"),
+        count("num_kv_heads", None, "number of key and value heads; fewer than $num_heads makes grouped queries"),
         model.dropout(0.0), model.norm(),
         choice("norm_layer", "rms", "LayerNorm or RMSNorm", *NORMS),
         model.activation("swiglu"),

@@ -53,7 +53,7 @@ class PairsTask(Task):
         return training, validation
 
     def train_tokenizers(self, training, pairs):
-        """(source, target) tokenizers; one and the same with --tie."""
+        """(source, target) tokenizers; one and the same with the setting tie."""
         learned, whole = (["\n".join(side) for side in zip(*part)] for part in (training, pairs))
         if self.settings["tie"]:
             return [self.train_tokenizer("\n".join(learned), "\n".join(whole))] * 2

@@ -25,7 +25,7 @@ TITLES = {"lm": "a language model: `generate` continues a text with it",
 
 PAIRS = "seq2seq", "text2text"                  # kinds with a source and a target
 MODELS = {**{name: task.model_class for name, task in TASKS.items()}, "encoder": TextEncoder}   # kind: class of the model
-IMPORTED = "imported"                           # stands for the named configuration of a run that `train` wrote
+IMPORTED, SCRIPT = "imported", "script"         # stand for the named configuration of a run that `train` wrote
 
 
 @dataclass
@@ -59,7 +59,13 @@ class Run:
         return self.meta["corpus"].get("exclusive", True)
 
     @property
+    def tokenizer(self):
+        """The tokenizer; of an encoder-decoder, that of the source."""
+        return self.tokenizers[0]
+
+    @property
     def reader(self):
+        """What turns a text into the ids that an encoder reads."""
         task = TASKS.get(self.kind, EncoderTask)
         return task.make_reader(self.settings, self.tokenizers[0])
 
@@ -76,9 +82,15 @@ def use_of(meta):
 
 
 def load_run(path, *kinds):
-    """The Run in a file. Raises ValueError if it holds none, or none of these kinds (any kind if none is given)."""
+    """Returns the Run in a file that `train`, `import` or save_run wrote: its model, in eval(), its tokenizers and labels.
+
+    Parameters:
+        path : path of the file
+        kinds : str, the kinds of model that are wanted, such as "lm"; any kind if none is given
+    Raises: ValueError if the file holds no run, or none of these kinds.
+    """
     check_file(path)
-    arrays, meta = read_checkpoint(path, needed)
+    arrays, meta = read_checkpoint(path, arrays_of_model)
     meta = check_meta(meta, path)
     check_kind(meta["kind"], path, kinds)
     model = make_model(meta, path)
@@ -106,7 +118,7 @@ def finish(model, arrays, meta, path):
     return Run(str(path), model, tokenizers, meta, history)
 
 
-def needed(names):
+def arrays_of_model(names):
     """The names of the arrays that a trained model consists of: neither the optimizer's, nor two sets of weights."""
     unneeded = ("optimizer/", "model/") if any(name.startswith("best/") for name in names) else ("optimizer/",)
     return [name for name in names if not name.startswith(unneeded)]
@@ -192,7 +204,7 @@ def origin_of(meta, arrays, tokenizer):
     files = saved["files"]
     if hasattr(tokenizer, "definition"):
         files = files | {"tokenizer.json": tokenizer.definition}
-    return Origin(saved["family"], saved["config"], files, unused, meta["model"])
+    return Origin(saved["family"], saved["config"], files, unused, options=meta["model"])
 
 
 def load_tokenizers(meta):
@@ -200,11 +212,11 @@ def load_tokenizers(meta):
 
 
 def check_meta(meta, path):
-    """The meta. Raises ValueError if neither `train` nor `import` wrote it."""
+    """The meta. Raises ValueError if neither `train` nor `import` nor save_run wrote it."""
     kind = meta.get("kind")
     missing = [key for key in ("config", "settings", "model", "tokenizers", "corpus", "step") if key not in meta]
     presets = TASKS[kind].presets if kind in TASKS else {}
-    if kind not in MODELS or missing or meta["config"] not in (IMPORTED, *presets):
-        raise ValueError(f"{str(path)!r} is a checkpoint that neither `train` nor `import` wrote; load it with "
-                         "Trainer.load, or name a run of `train`")
+    if kind not in MODELS or missing or meta["config"] not in (IMPORTED, SCRIPT, *presets):
+        raise ValueError(f"{str(path)!r} is a checkpoint that neither `train` nor `import` wrote, nor save_run; "
+                         "load it with Trainer.load, or name a run of `train`")
     return meta

@@ -3,7 +3,7 @@
 from ..data import GENERATED_PAIRS, Pairs, read_pairs
 from ..data.splits import hold_out_sources
 from .pairs import SMALL, PairsTask, identify
-from .settings import FINE_TUNE, LORA, Setting, choice, count
+from .settings import FINE_TUNE, LORA, Setting, SettingError, choice, count
 
 
 class SequenceToSequenceTask(PairsTask):
@@ -26,7 +26,7 @@ class SequenceToSequenceTask(PairsTask):
         "fine-tune": FINE_TUNE | dict(max_len=128, batch_size=16, lr=1e-4, steps=1000),
         "lora": LORA | dict(max_len=128, batch_size=16, steps=1000)}
     starts_from = "seq2seq", "text2text"
-    preset_help = ("named settings, each of which an option can still change (default: those of --task; 2017 for files)")
+    preset_help = ("named settings, each of which an option can still change (default: those of $task; 2017 for files)")
 
     @classmethod
     def choose_preset(cls, config, given, base=None):
@@ -63,8 +63,8 @@ class SequenceToSequenceTask(PairsTask):
         every_pair = self.pairs.training + self.pairs.validation + self.test
         longest = max(len(text) for pair in every_pair for text in pair) + 2
         if longest > s["max_len"]:
-            raise ValueError(f"--max-len {s['max_len']} is too short for --task {s['task']}: its longest text has "
-                             f"{longest} tokens, including begin and end; raise it")
+            raise SettingError(f"$max_len {s['max_len']} is too short for $task {s['task']}: its longest text has "
+                               f"{longest} tokens, including begin and end; raise it")
         return self.pairs.training, self.pairs.validation
 
     def read(self, files, tokenizers):
@@ -79,5 +79,5 @@ def check_sources(task, source, target):
     """Raises ValueError unless either a task or both files are given."""
     given = [file for file in (source, target) if file is not None]
     if len(given) == 1 or (task is None) == (not given):
-        raise ValueError("name what to train on: either --task copy, reverse, sort or dates, or both --source FILE and "
-                         "--target FILE")
+        raise SettingError("name what to train on: either $task copy, reverse, sort or dates, or both $source FILE and "
+                           "$target FILE")

@@ -1,6 +1,11 @@
-"""The settings of a task: sizes, rates and files, each with its default, its limits and one line of help."""
+"""The settings of a task: sizes, rates and files, each with its default, its limits and one line of help.
+
+In a sentence about settings, such as a help text or an error, $max_len stands for the setting max_len: Python calls it by
+that name, and the command line by its option.
+"""
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +20,7 @@ class Setting:
     """One setting of a training run, stored in its checkpoint.
 
     Parameters:
-        name : str, such as "d_model"; on the command line it is the option --d-model
+        name : str, such as "d_model"
         default : the value that holds if none is given; None where the run decides
         help : str, one line
         type : int, float, bool, str, or list for one or more paths
@@ -55,9 +60,17 @@ def switch(name, default, help):
     return Setting(name, default, help, bool)
 
 
-def option(name):
-    """The command-line option of a setting: "d_model" is --d-model."""
-    return "--" + name.replace("_", "-")
+class SettingError(ValueError):
+    """A setting has a value that cannot be used. `sentence` says so, with $d_model for the setting d_model."""
+
+    def __init__(self, sentence):
+        super().__init__(with_names(sentence))
+        self.sentence = sentence
+
+
+def with_names(sentence, spell=str):
+    """Returns a sentence about settings in which spell("d_model") stands for $d_model."""
+    return re.sub(r"(?<![^\s(])\$([a-z]\w*)", lambda match: spell(match[1]), sentence)
 
 
 def make_training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta2, eps, weight_decay, label_smoothing,
@@ -81,7 +94,7 @@ def make_training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta
         rate("label_smoothing", label_smoothing, "share of the target's probability that is spread over all classes", 1),
         count("patience", 0, "stop early after this many validations without an improvement and keep the best weights; "
                              "0 disables early stopping", 0),
-        choice("watch", "loss", "the measure on the validation set that --patience watches; among equal values the lower "
+        choice("watch", "loss", "the measure on the validation set that $patience watches; among equal values the lower "
                                 "loss counts as better", "loss", *metrics),
         count("average", 0, "at the end, also write the mean of the weights of the last N saves; 0 writes none", 0),
         count("validate_every", 200, "steps between validations"),

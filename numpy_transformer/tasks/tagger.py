@@ -12,7 +12,7 @@ from ..models import TokenClassifier
 from ..training.evaluation import evaluate
 from .encoder import BATCH, ENCODERS, EPOCHS, EncoderTask, encoder_settings, text_settings
 from .model_settings import start
-from .settings import FINE_TUNE, LORA, make_training_settings, paths
+from .settings import FINE_TUNE, LORA, SettingError, make_training_settings, paths
 from .task import sha256
 
 GENERATED = "a generated language"
@@ -53,7 +53,7 @@ class TaggerTask(EncoderTask):
         self.report = []
         if lost + also_lost:
             self.report.append(f"left out {lost + also_lost:,} words: they come after the first {s['max_len']} tokens of "
-                               "their sentence (--max-len), or have only characters that --lower does not read")
+                               "their sentence (max_len), or have only characters that lower does not read")
         self.batches = TaggedTexts(*training, s["batch_size"], s["seed"], pad_id=self.reader.pad_id)
         self.validation = TaggedTexts(*validation, BATCH, 0, pad_id=self.reader.pad_id).batches()
         self.count_steps()
@@ -99,7 +99,7 @@ def read_data(settings):
         generated = tagged_sentences(settings["seed"])
         return generated.training, generated.validation, generated.test
     if len(files) > 3:
-        raise ValueError(f"--data names {len(files)} files; give at most 3: training, validation and test set")
+        raise SettingError(f"$data names {len(files)} files; give at most 3: training, validation and test set")
     sets = [read_sentences(path) for path in files]
     if len(sets) == 1:
         sets = list(hold_out_tenth(sets[0], settings["seed"]))

@@ -8,9 +8,10 @@ from ..data import BytePairTokenizer, CharTokenizer, SpacedTokenizer, WordTokeni
 from ..layers import CrossEntropyLoss
 from ..training import AdamW, ConstantSchedule, CosineSchedule, NoamSchedule, Trainer
 from ..training.evaluation import evaluate
-from ..training.process import available_memory
+from ..training.memory import available_memory
 from ..training.progress import Progress
 from .options import build, is_published, options_of
+from .settings import SettingError
 
 BYTES_PER_PARAMETER = 16                        # weight, gradient and Adam's two means, in float32
 SCHEDULE_RATES = {"cosine": ("lr", "min_lr"), "noam": ("factor",), "constant": ("lr",)}
@@ -46,8 +47,8 @@ class Task:
         description : str, what is trained on
     """
 
-    preset_help = ("named settings, each of which an option can still change (default: small; lora with --lora, and "
-                   "fine-tune with an imported model in --pretrained)")
+    preset_help = ("named settings, each of which an option can still change (default: small; lora with $lora, and "
+                   "fine-tune with an imported model in $pretrained)")
     labels = None
     starts_from = head = ()
     reading = "tokenizer", "vocab_size"
@@ -80,9 +81,9 @@ class Task:
         """List of (names, remedy) of the settings that have no effect in this run."""
         used = SCHEDULE_RATES[settings["schedule"]]
         rates = [name for name in ("lr", "min_lr", "factor") if name not in used]
-        unused = [(rates, f"--schedule {settings['schedule']} does not use it; choose another schedule, or leave it out")]
+        unused = [(rates, f"$schedule {settings['schedule']} does not use it; choose another schedule, or leave it out")]
         if not settings["patience"]:
-            unused.append((["watch"], "it names the measure that --patience watches; give --patience too"))
+            unused.append((["watch"], "it names the measure that $patience watches; give $patience too"))
         return unused + cls.unused_when_starting(settings)
 
     @classmethod
@@ -90,10 +91,10 @@ class Task:
         """The part of unused_settings that is about pretrained weights."""
         if not settings.get("pretrained"):
             options = ["lora", "lora_alpha", "lora_targets", "freeze"]
-            return [(options, "it applies to pretrained weights; give --pretrained")]
+            return [(options, "it applies to pretrained weights; give $pretrained")]
         if settings.get("lora"):
-            return [(["freeze"], "with --lora all pretrained weights are frozen; leave one of the two out")]
-        return [(["lora_alpha", "lora_targets"], "it applies to the updates that --lora trains; give --lora")]
+            return [(["freeze"], "with $lora all pretrained weights are frozen; leave one of the two out")]
+        return [(["lora_alpha", "lora_targets"], "it applies to the updates that $lora trains; give $lora")]
 
     @property
     def starts_from_published(self):
@@ -116,7 +117,7 @@ class Task:
         """The settings that a published model decides in addition, given the options of that model."""
         return {}
 
-    def own_state(self, state, run):
+    def weights_taken_over(self, state, run):
         """What this model takes over of the weights {name: array} of the run that is its base."""
         return state
 
@@ -137,10 +138,10 @@ class Task:
         attention, feed_forward = 2 * d_model ** 2, 2 * d_model * d_ff          # at least: query and output, up and down
         count = config["num_layers"] * (attention + feed_forward)
         if free is not None and count * BYTES_PER_PARAMETER > free:
-            raise ValueError(f"a model with --d-model {d_model:,}, --d-ff {d_ff:,} and --num-layers "
-                             f"{config['num_layers']:,} has at least {count:,} parameters, which need "
-                             f"{count * BYTES_PER_PARAMETER / 1e9:,.1f} GB with their gradients and the optimizer's state, "
-                             f"but {free / 1e9:,.1f} GB of memory are available; lower one of these sizes")
+            raise SettingError(f"a model with $d_model {d_model:,}, $d_ff {d_ff:,} and $num_layers "
+                               f"{config['num_layers']:,} has at least {count:,} parameters, which need "
+                               f"{count * BYTES_PER_PARAMETER / 1e9:,.1f} GB with their gradients and the optimizer's state, "
+                               f"but {free / 1e9:,.1f} GB of memory are available; lower one of these sizes")
 
     def make_criterion(self, label_smoothing=0.0):
         return CrossEntropyLoss(label_smoothing)

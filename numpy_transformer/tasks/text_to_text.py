@@ -7,7 +7,7 @@ from ..data.text_to_text import task_of
 from ..decoding import greedy_decode
 from ..decoding.bleu import exact_match
 from .pairs import SMALL, PairsTask, identify
-from .settings import FINE_TUNE, LORA, choice, count, paths
+from .settings import FINE_TUNE, LORA, SettingError, choice, count, paths
 
 GENERATED = "generated tasks: reverse, sort, date and summarize"
 BATCH = 64                                      # sources decoded together
@@ -78,7 +78,7 @@ class TextToTextTask(PairsTask):
             sources = pad([frame_source(source_tokens, pairs[n][0]) for n in rows])
             longest = max(len(frame(target_tokens, pairs[n][1])) for n in rows)
             limit = min(longest, self.settings["max_len"])
-            for n, ids in zip(rows, greedy_decode(model, sources, begin, end, limit)):
+            for n, ids in zip(rows, greedy_decode(model, sources, begin, end, max_len=limit)):
                 answers[n] = unframe(target_tokens, ids)
         return answers
 
@@ -99,7 +99,7 @@ def read_all_tasks(data):
 
 def read_splits(data):
     if len(data) != 1:
-        raise ValueError(f"--data names {len(data)} files; give one .csv or .tsv with the columns source and target")
+        raise SettingError(f"$data names {len(data)} files; give one .csv or .tsv with the columns source and target")
     splits, report = read_table(data[0], "source", "target", None, None)
     splits = [splits.get(name, []) for name in ("training", "validation", "test")]
     for source, _ in sum(splits, []):

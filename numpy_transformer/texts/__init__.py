@@ -8,23 +8,29 @@ language lacks is shown in English.
 import configparser
 import functools
 import os
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
 ENGLISH = FOLDER / "en"
 VARIABLE = "NUMPY_TRANSFORMER_LANGUAGE"
+FOLDED = re.compile(r"(?<!\n)\n(?!\n|\| )")    # a line break inside a paragraph
 
 
 class Message:
     """What is to be said: a kind such as "verdict.time.stopped", and the values that its sentence names.
 
     Parameters:
-        kind : str, SUBJECT.SECTION.KEY of a text with {named} placeholders
+        kind : str, SUBJECT.SECTION.KEY of a text with {named} placeholders; a text with the keys KEY.one and KEY.other
+            has a form for n = 1 and one for every other n
         values : for the placeholders: numbers, strings, other messages, or lists of messages
     """
 
-    def __init__(self, kind: str, **values: Any) -> None:
+    __slots__ = ("kind", "values")
+
+    def __init__(self, kind: str, /, **values: Any) -> None:
         self.kind = kind
         self.values = values
 
@@ -34,7 +40,8 @@ class Message:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Message) and (self.kind, self.values) == (other.kind, other.values)
 
-    __hash__ = None
+    def __hash__(self) -> int:
+        return hash(self.kind)
 
 
 def render(said: Any) -> Any:
@@ -43,40 +50,98 @@ def render(said: Any) -> Any:
         return " ".join(str(render(part)) for part in said)
     if not isinstance(said, Message):
         return said
-    subject, section, key = said.kind.split(".")
-    return table(subject)[section][key].format(**{name: render(value) for name, value in said.values.items()})
+    subject, section, key = said.kind.split(".", 2)
+    texts = table(subject)[section]
+    if key not in texts:
+        key += ".one" if said.values["n"] == 1 else ".other"
+    return texts[key].format(**{name: render(value) for name, value in said.values.items()})
+
+
+def listed(items: Sequence[Any], last: str = "and") -> Any:
+    """Returns several items as one value of a message, "a, b and c" in English; one item as it is.
+
+    Parameters:
+        last : "and" or "or"
+    """
+    whole, *rest = items
+    for i, item in enumerate(rest, 1):
+        whole = Message(f"words.list.{last if i == len(rest) else 'more'}", before=whole, item=item)
+    return whole
+
+
+def changed(said: Any, change: Callable[[str, Any], Any]) -> Any:
+    """Returns a message with `change(name, value)` in place of each value that is no message, also in messages inside."""
+    def part(name, value):
+        if isinstance(value, (list, tuple)):
+            return [part(name, item) for item in value]
+        return changed(value, change) if isinstance(value, Message) else change(name, value)
+    return Message(said.kind, **{name: part(name, value) for name, value in said.values.items()})
+
+
+def as_data(said: Any) -> Any:
+    """Returns a message, or a value of one, as dictionaries, lists, strings and numbers, for JSON."""
+    if isinstance(said, (list, tuple)):
+        return [as_data(item) for item in said]
+    if not isinstance(said, Message):
+        return said
+    return {"kind": said.kind, "values": {name: as_data(value) for name, value in said.values.items()}}
+
+
+def from_data(data: Any) -> Any:
+    """Returns what `as_data` made this of."""
+    if isinstance(data, list):
+        return [from_data(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    return Message(data["kind"], **{name: from_data(value) for name, value in data["values"].items()})
 
 
 def table(subject: str) -> dict[str, dict[str, str]]:
     """Returns all texts of one subject in the chosen language, {section: {key: text}}.
 
     Parameters:
-        subject : str, the path of an INI file inside the language's folder without its ending, such as "verdict"
+        subject : str, the path of an INI file inside the language's folder without its ending, such as "verdict", or
+            of a folder, all of whose files make up the table
     """
     return _table(subject, folder_of_language())
 
 
 @functools.cache
 def _table(subject: str, folder: Path) -> dict[str, dict[str, str]]:
-    texts = read(ENGLISH, subject)
-    translated = {} if folder == ENGLISH else read(folder, subject)
-    return {section: {key: translated.get(section, {}).get(key, text) for key, text in keys.items()}
-            for section, keys in texts.items()}
+    parser = read(ENGLISH, subject)
+    if folder != ENGLISH:
+        translated = read(folder, subject)
+        for section in translated.sections():
+            own = dict(translated.items(section, raw=True))
+            parser.read_dict({section: plurals(own) | own})
+    try:
+        return {section: {key: FOLDED.sub(" ", text.strip()) for key, text in parser[section].items()}
+                for section in parser.sections()}
+    except configparser.Error as error:
+        raise ValueError(f"{folder / subject}: {' '.join(str(error).split())}") from error
 
 
-def read(folder: Path, subject: str) -> dict[str, dict[str, str]]:
-    """Returns the texts of one file, {} if the language lacks it. ${KEY} and ${SECTION:KEY} stand for other texts.
+def plurals(texts: dict[str, str]) -> dict[str, str]:
+    """Returns {KEY.one: text} for each KEY.other: a language may have one form for all numbers."""
+    return {f"{key.removesuffix('.other')}.one": text for key, text in texts.items() if key.endswith(".other")}
 
-    Raises: ValueError if the file cannot be read as INI.
+
+def read(folder: Path, subject: str) -> configparser.ConfigParser:
+    """Returns what one language's files of a subject contain; nothing if it has none.
+
+    ${KEY} and ${SECTION:KEY} stand for other texts. A text may go on in further lines. An empty line begins a new
+    paragraph, and "| " a line of its own.
+
+    Raises: ValueError if a file cannot be read as INI.
     """
     parser = configparser.ConfigParser(delimiters=("=",), comment_prefixes=("#",), default_section="",
                                        interpolation=configparser.ExtendedInterpolation())
     parser.optionxform = str                    # keys such as LIN-1 keep their capitals
     try:
-        parser.read(folder / f"{subject}.ini", encoding="utf-8")
-        return {section: {key: text.strip() for key, text in parser[section].items()} for section in parser.sections()}
+        parser.read(sorted((folder / subject).glob("*.ini")) or folder / f"{subject}.ini", encoding="utf-8")
     except (configparser.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{folder / subject}.ini cannot be read: {' '.join(str(error).split())}") from error
+    return parser
 
 
 def folder_of_language() -> Path:

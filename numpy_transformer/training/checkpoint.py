@@ -11,7 +11,7 @@ import numpy as np
 
 from ..argument_checks import check_positive
 from . import mpi
-from .process import available_memory
+from .memory import available_memory
 from .trainer_state import RESERVED, state_of
 
 FORMAT = "numpy_transformer checkpoint, version 1"
@@ -171,7 +171,7 @@ class Checkpoint:
 
     def save(self, trainer, keep=True):
         """Save the run; keep=False writes no additional NAME.step-N.npz. Only the first MPI rank writes."""
-        mpi.same(trainer.comm, "the weights", trainer.weights)
+        mpi.same_on_all_ranks(trainer.comm, "the weights", trainer.weights)
         with mpi.together(trainer.comm):
             if trainer.rank == 0:
                 self.write(trainer, keep)
@@ -180,7 +180,7 @@ class Checkpoint:
         arrays, meta = state_of(trainer)
         if not (keep and self.keep):
             return write_checkpoint(self.path, arrays, self.meta | meta)
-        kept = self.beside(f"step-{trainer.steps:07d}")
+        kept = self.path_with_tag(f"step-{trainer.steps:07d}")
         write_checkpoint(kept, arrays, self.meta | meta)    # first, so that an interruption in between loses nothing
         replace_by_link(kept, Path(os.path.realpath(self.path)))
         saves = self.kept()
@@ -190,9 +190,9 @@ class Checkpoint:
 
     def kept(self):
         """The saves that were kept, oldest first."""
-        return sorted(self.path.parent.glob(f"{glob.escape(self.beside('step-').stem)}{'[0-9]' * 7}.npz"))
+        return sorted(self.path.parent.glob(f"{glob.escape(self.path_with_tag('step-').stem)}{'[0-9]' * 7}.npz"))
 
-    def beside(self, tag):
+    def path_with_tag(self, tag):
         """The path RUN.tag.npz next to RUN.npz (or RUN)."""
         return self.path.with_name(f"{self.path.name.removesuffix('.npz')}.{tag}.npz")
 

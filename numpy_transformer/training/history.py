@@ -9,14 +9,14 @@ class History(list):
     def _repr_html_(self):
         from .. import markup
         columns = list(dict.fromkeys(column for row in self for column in row))
-        chosen = shown(self)
+        chosen = rows_to_show(self)
         rows = [[text(row[column]) if column in row else "" for column in columns] for row in chosen]
         steps = "1 step" if len(self) == 1 else f"{len(self):,} steps"
         some = f"{len(chosen)} of " if len(chosen) < len(self) else ""
         return markup.table(columns, rows, some + steps)
 
 
-def shown(history):
+def rows_to_show(history):
     """Returns the rows that a notebook shows: those with a measurement if there are few, else evenly spaced ones."""
     if len(history) <= MOST_ROWS:
         return history

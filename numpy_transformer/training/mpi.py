@@ -90,7 +90,7 @@ def together(comm):
     gather(comm, result)
 
 
-def anywhere(comm, condition):
+def on_any_rank(comm, condition):
     """Returns True if the condition holds on any rank."""
     return bool(condition) if comm is None else any(comm.allgather(bool(condition)))
 
@@ -110,7 +110,7 @@ def sum_gradients(comm, parameters, buffer=None):
     return buffer
 
 
-def same(comm, what, function):
+def same_on_all_ranks(comm, what, function):
     """The result of function(). Raises ValueError on all ranks if the results of the ranks differ."""
     if comm is None:
         return function()

@@ -16,8 +16,8 @@ from .evaluation import evaluate
 from .fit_arguments import check_fit
 from .history import History
 from .interrupt import Interrupt
+from .memory import keep_freed_memory
 from .optimizers import clip_grad_norm
-from .process import keep_freed_memory
 from .progress import Progress
 from .trainer_state import COLUMNS, restore
 
@@ -125,19 +125,19 @@ class Trainer:
         last = self.steps + steps
         self.start_patience(patience, watch)
         arguments = last, every, validation is None, patience, watch, checkpoint and checkpoint.every, self.workers
-        mpi.same(self.comm, "the arguments of fit", lambda: arguments)
-        mpi.same(self.comm, "the weights", self.weights)
+        mpi.same_on_all_ranks(self.comm, "the arguments of fit", lambda: arguments)
+        mpi.same_on_all_ranks(self.comm, "the weights", self.weights)
         self.model.train()
         with Progress(last, title, "step", self.steps, self.rank > 0) as progress, Interrupt(self.comm) as interrupt:
             while self.steps < last and not self.out_of_patience(patience):
                 started = time.perf_counter()
-                step_batches = mpi.same(self.comm, "the batches", lambda: [
-                    nth(batches, self.steps * self.accumulate + i) for i in range(self.accumulate)])
+                step_batches = mpi.same_on_all_ranks(self.comm, "the batches", lambda: [
+                    batch_at(batches, self.steps * self.accumulate + i) for i in range(self.accumulate)])
                 row = self.step(step_batches)
                 rate = tokens_read(self.model, step_batches, row["tokens"]) / (time.perf_counter() - started)
                 if validation is not None and (self.steps % every == 0 or self.steps == last):
                     self.measure(validation, patience, watch)
-                interrupted = mpi.anywhere(self.comm, interrupt.asked)
+                interrupted = mpi.on_any_rank(self.comm, interrupt.asked)
                 ended = self.steps == last or self.out_of_patience(patience)
                 self.save_if_due(checkpoint, interrupted, ended)
                 self.show(progress, row, rate, every)
@@ -289,5 +289,5 @@ def tokens_read(model, batches, targets):
     return sum(count(*as_tuple(inputs)) for inputs, _ in batches) if count else targets
 
 
-def nth(batches, n):
+def batch_at(batches, n):
     return batches(n) if callable(batches) else batches[n % len(batches)]

@@ -9,10 +9,9 @@ from .growth import growth_curves
 from .history import learning_curves, run_history
 from .numerics import memory_growth, schedules, step_sizes
 from .positions import positional_heatmap, positional_waves
-from .save import check_file, check_folder, large_fonts, save, write
-from .sixel import sixels
+from .save import FolderNotWritable, check_file, check_folder, large_fonts, save, write
 
-__all__ = ["architecture", "attention_backward", "attention_heads", "block_gradient_norms", "bug_curves",
+__all__ = ["FolderNotWritable", "architecture", "attention_backward", "attention_heads", "block_gradient_norms", "bug_curves",
            "check_file", "check_folder", "class_report", "gradient_norms", "growth_curves", "large_fonts",
            "learning_curves", "mask_pictures", "memory_growth", "positional_heatmap", "positional_waves",
-           "run_history", "save", "schedules", "sixels", "step_sizes", "write", "xray"]
+           "run_history", "save", "schedules", "step_sizes", "write", "xray"]

@@ -7,9 +7,17 @@ from pathlib import Path
 
 import matplotlib
 from PIL import Image  # installed with matplotlib, which requires it
+from PIL.PngImagePlugin import PngInfo
+
+from .fonts import draw
 
 # {file ending: metadata}: no dates or versions, so that the bytes stay the same
-METADATA = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+METADATA = {".png": {"Software": "numpy_transformer"}, ".svg": {"Date": None, "Creator": "numpy_transformer"},
+            ".pdf": {"CreationDate": None, "Creator": "numpy_transformer"}}
+
+
+class FolderNotWritable(ValueError):
+    """Figures cannot be written to a folder."""
 
 
 def large_fonts():
@@ -26,8 +34,8 @@ def check_folder(folder):
     except OSError as error:
         file = next((path for path in (folder, *folder.parents) if path.is_file()), None)
         why = f"{str(file)!r} is a file" if file else error.strerror
-        raise ValueError(f"pictures cannot be written to {str(folder)!r} ({why}); use another folder, or change its "
-                         "permissions") from error
+        raise FolderNotWritable(f"pictures cannot be written to {str(folder)!r} ({why}); use another folder, or change its "
+                                "permissions") from error
     return folder
 
 
@@ -51,12 +59,19 @@ def write(figure, path):
     check_folder(path.parent)
     kind = path.suffix.lower()
     file = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "numpy_transformer"}):
+
+    def render():
+        file.seek(file.truncate(0))             # the figure may be drawn twice
         figure.savefig(file, format=kind[1:], dpi=110, metadata=METADATA[kind])
+
+    with matplotlib.rc_context({"svg.hashsalt": "numpy_transformer"}):
+        draw(figure, render)
     if kind == ".png":                          # a palette reduces the size to a third
         picture = Image.open(file)
         file = io.BytesIO()
-        picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "png", optimize=True)
+        text = PngInfo()
+        text.add_text("Software", METADATA[kind]["Software"])
+        picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "png", optimize=True, pnginfo=text)
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
     with open(part, "xb") as new:               # "x" follows no link and opens no pipe

@@ -1,11 +1,10 @@
 """What the benchmark says about the machine: NumPy's kernels, and the speed of each library's matmuls."""
 
-import os
 import platform
-import subprocess
 import sys
 
 import pytest
+from helpers.commands import python
 
 from numpy_transformer.bench import machine
 from numpy_transformer.threads import openblas
@@ -22,8 +21,7 @@ def test_the_kernels_are_those_that_threadpoolctl_finds():
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="other kernels")
 def test_the_kernels_are_those_that_were_asked_for():
     code = "from numpy_transformer.bench.machine import kernels; print(kernels())"
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "OPENBLAS_CORETYPE": "Nehalem"}, capture_output=True,
-                          text=True)
+    done = python("-c", code, OPENBLAS_CORETYPE="Nehalem")
     assert done.stdout.startswith("OpenBLAS 0.") and done.stdout.endswith(" Nehalem\n"), done.stderr
 
 

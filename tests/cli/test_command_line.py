@@ -52,3 +52,17 @@ def test_a_named_configuration_that_leaves_a_setting_open_says_so(capsys):
         cli.parse(["train", "classifier", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
     assert "a tenth of all steps (default: 100; note-001: 0; fine-tune: not set; lora: not set)" in shown
+
+
+def test_the_name_alone_says_where_to_begin(capsys):
+    """Each of the five commands is one, and the first lesson is there."""
+    code, out, err = run(capsys)
+    lines = re.findall(r"^  numpy-transformer (.*)$", out, re.M)
+    assert code == 0 and err == "" and len(lines) == 5 and {"explore", "demo"} <= set(lines)
+    for line in lines:
+        assert cli.make_parser().parse_args(line.split()).run
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["--nonsense"], [""]])
+def test_what_is_no_command_is_refused(capsys, arguments):
+    assert refused(capsys, *arguments).endswith("see numpy-transformer --help")

@@ -105,7 +105,7 @@ def test_the_browser_is_opened_unless_it_is_not_wanted(capsys, monkeypatch):
         def serve_forever(self, poll_interval):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(explorer, "Server", EndsAtOnce)
+    monkeypatch.setattr(explorer, "PageServer", EndsAtOnce)
     monkeypatch.setattr(explorer, "open_in_browser", lambda address: opened.append(address))
     code, out, _ = run(capsys, "explore", "--random", "--no-browser")
     assert code == 0 and opened == [] and out.splitlines()[0] == f"{EndsAtOnce.address}  (Ctrl-C ends it)"

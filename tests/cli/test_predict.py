@@ -78,7 +78,7 @@ def test_cut_texts_are_counted_once_on_standard_error(capsys, runs, monkeypatch,
     code, out, err = run(capsys, command, runs / f"{kind}.npz", *texts)
     length = 16 if kind == "tagger" else 12
     assert code == 0 and err.splitlines() == [f"cut 3 of 39 texts after their first {length} tokens, including [CLS] and [SEP] "
-                                              "(--max-len)"]
+                                              "(max_len)"]
     assert "cut" not in out and run(capsys, command, runs / f"{kind}.npz", "the film")[2] == ""
 
 
@@ -221,5 +221,5 @@ def test_the_nearest_lines_of_a_file(capsys, runs, tmp_path):
 def test_similar_counts_cuts_once(capsys, runs, tmp_path):
     (tmp_path / "lines.txt").write_text(f"a film\n{LONG}\n\n{LONG}\n")
     code, out, err = run(capsys, "similar", runs / "mlm.npz", LONG, "--within", tmp_path / "lines.txt")
-    assert err.splitlines() == ["cut 3 of 4 texts after their first 12 tokens, including [CLS] and [SEP] (--max-len)"]
+    assert err.splitlines() == ["cut 3 of 4 texts after their first 12 tokens, including [CLS] and [SEP] (max_len)"]
     assert len(out.splitlines()) == 3 and out.startswith(f"1.0000\t{LONG}\n1.0000\t{LONG}\n")

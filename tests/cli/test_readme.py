@@ -1,13 +1,11 @@
 """The code on the pages prints what they show, their commands are commands, and their links lead somewhere."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 
 import pytest
 from helpers import ROOT
+from helpers.commands import python
 
 from numpy_transformer.cli import make_parser
 
@@ -27,8 +25,7 @@ def test_the_first_example_prints_its_output_and_its_page_is_saved(tmp_path):
     (language, code), (_, output) = README[:2]
     assert language == "python" and output.count("ok") == 9 and "zero" in output
     code += next(more for _, more in README if "nt.explore(" in more)          # continues the first example
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path,
-                         env={**os.environ, "PYTHONPATH": str(ROOT)})
+    run = python("-c", code, cwd=tmp_path)
     assert plain(run.stdout) == plain(output), run.stderr
     assert "SelfAttention" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
@@ -36,7 +33,7 @@ def test_the_first_example_prints_its_output_and_its_page_is_saved(tmp_path):
 @pytest.mark.slow
 def test_the_recorder_prints_its_output():
     code, output = next((code, LESSONS[n + 1][1]) for n, (_, code) in enumerate(LESSONS) if "nt.record" in code)
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    run = python("-c", code, cwd=ROOT)
     assert run.stdout == output, run.stderr
 
 
@@ -45,8 +42,7 @@ def test_the_trace_prints_its_output():
     command, output = next((command, LESSONS[n + 1][1]) for n, (_, command) in enumerate(LESSONS)
                            if command.startswith("numpy-transformer trace"))
     words = shlex.split(command, comments=True)[1:]
-    run = subprocess.run([sys.executable, "-m", "numpy_transformer", *words], capture_output=True, encoding="utf-8",
-                         cwd=ROOT, env={**os.environ, "PYTHONIOENCODING": "utf-8"})
+    run = python("-m", "numpy_transformer", *words, cwd=ROOT)
     assert re.sub(r"\de-\d\d", "", run.stdout) == re.sub(r"\de-\d\d", "", output), run.stderr
 
 
@@ -83,9 +79,7 @@ class MyLayerNorm(nt.LayerNorm):
         g = dy * self.gamma.data
         return (g - g.mean(-1, keepdims=True)) * inverse_std
 """)
-    run = subprocess.run([sys.executable, "-m", "numpy_transformer", "gradcheck",
-                          str(tmp_path / "mine.py") + ":MyLayerNorm", "--shape", "3,5,12"],
-                         capture_output=True, text=True, cwd=ROOT)
+    run = python("-m", "numpy_transformer", "gradcheck", str(tmp_path / "mine.py") + ":MyLayerNorm", "--shape", "3,5,12", cwd=ROOT)
     assert run.returncode == 1 and plain(run.stdout) == plain(output), run.stderr
 
 
@@ -120,8 +114,7 @@ def test_the_commands_shown_are_commands():
 @pytest.mark.slow
 def test_the_training_example_runs(tmp_path):
     code = next(code for language, code in LESSONS if language == "python" and "trainer.fit" in code)
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path,
-                         env={**os.environ, "PYTHONPATH": str(ROOT)})
+    run = python("-c", code, cwd=tmp_path)
     assert run.returncode == 0 and (tmp_path / "reverse.npz").exists(), run.stderr
     texts = [line.rsplit(" ", 1) for line in run.stdout.splitlines()[-2:]]
     assert all(text.isalpha() and float(score) < 0 for text, score in texts)

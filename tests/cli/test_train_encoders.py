@@ -146,7 +146,7 @@ def test_a_classifier_of_words_alone_reads_them_again(capsys, runs, tmp_path):
                    "--reading", "keras")
     loaded = load_run(tmp_path / "run.npz")
     assert loaded.tokenizers[0].to_json()["kind"] == "spaced" and loaded.reader.end == ()
-    assert "including [CLS] (--max-len)" in text and "[SEP]" not in text
+    assert "including [CLS] (max_len)" in text and "[SEP]" not in text
     plain, marked = (run(capsys, "classify", tmp_path / "run.npz", text)[1].split("\t")[:2]
                      for text in ("a dull film", "A DULL, film!!<br />"))
     assert plain == marked

@@ -209,7 +209,7 @@ def test_values_ops_and_groups_have_short_reprs(decoder):
     assert repr(decoder.values["positions:y"]) == "Value('positions:y', activation, shape=(1, 6, 8))"
     assert repr(decoder.ops["decoder.norm"]) == "Op('decoder.norm', LayerNorm)"
     assert repr(decoder.groups["decoder.blocks.1"]) == "Group('decoder.blocks.1', Block)"
-    assert repr(decoder.recording.calls[0]) == "Call(0, CausalLanguageModel)"
+    assert repr(decoder.recording.calls[0]) == "StepCall(0, CausalLanguageModel)"
 
 
 def test_components_with_several_names_are_called_by_the_one_in_the_code(translator):

@@ -18,7 +18,7 @@ def parts(text):
     """(document, script) of a saved page."""
     data = re.findall(r'<script type="application/json" id="document">(.*?)</script>', text, re.S)
     scripts = re.findall(r'<script type="module">(.*?)</script>', text, re.S)
-    assert len(data) == len(scripts) == 1 and text.count("</script>") == text.count("<script") == 2
+    assert len(data) == len(scripts) == 1 and text.count("</script>") == text.count("<script") == 3       # the third: texts
     return json.loads(data[0]), scripts[0]
 
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from numpy_transformer.explorer.server import LARGEST_BODY, Server
+from numpy_transformer.explorer.server import LARGEST_BODY, PageServer
 
 
 class Answers:
@@ -38,7 +38,7 @@ class Answers:
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(Answers()) as server:
+    with PageServer(Answers()) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
@@ -203,7 +203,7 @@ def test_a_browser_that_goes_away_leaves_no_trace(server, capfd):
 
 def test_a_port_in_use_is_a_sentence_and_every_server_has_its_own_token(server):
     with pytest.raises(ValueError, match=f"cannot listen on port {server.server_port} of 127.0.0.1: .*choose another port"):
-        Server(Answers(), server.server_port)
-    with Server(Answers()) as other:
+        PageServer(Answers(), server.server_port)
+    with PageServer(Answers()) as other:
         assert other.token != server.token and len(other.token) >= 20
         assert other.server_address[0] == "127.0.0.1"

@@ -91,7 +91,7 @@ def differences(truth, test):
     what = f"got {test['status']} {test['points']} {test['misconceptions']} {test['note']!r}"
     if test["status"] not in truth.status.split("|") or test["points"] != truth.points:
         yield f"{what}, owed {truth}"
-    named = {name for entry in test["misconceptions"] for name in entry.split(" and ")}
+    named = {name for entry in test["misconceptions"] for name in entry}
     if truth.mistakes and not named & set(truth.mistakes):
         yield f"{what}, owed one of {truth.mistakes}"
     told = "; ".join([test["note"], *test["remarks"]])

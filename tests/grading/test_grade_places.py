@@ -1,5 +1,6 @@
 """Where the grader writes: nothing of others is replaced, and only the teacher may read it."""
 
+import io
 import os
 import stat
 import types
@@ -7,17 +8,18 @@ from pathlib import Path
 
 import matplotlib
 import pytest
+from PIL import Image
 from helpers.commands import refused, run
 from helpers.graded_rows import row
 
 from numpy_transformer import views
 from numpy_transformer.cli import grade as command, grade_places
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.grading import anonymous, report, similar_page, similarity
+from numpy_transformer.grading import anonymous, report
 from numpy_transformer.grading.gradebooks import github, gradescope
 from numpy_transformer.grading.gradebooks.people import people
 from numpy_transformer.grading.gradebooks.summary import summary_table
-from numpy_transformer.grading.own_files import is_ours
+from numpy_transformer.grading.replaceable import is_replaceable
 from numpy_transformer.grading.shards import Record
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
@@ -41,6 +43,17 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+def foreign(kind):
+    """The bytes of a picture that Matplotlib wrote for somebody else, a PNG with a palette."""
+    file = io.BytesIO()
+    matplotlib.figure.Figure((1, 1)).savefig(file, format=kind)
+    if kind != "png":
+        return file.getvalue()
+    other = io.BytesIO()
+    Image.open(file).convert("RGB").quantize(256).save(other, "png")
+    return other.getvalue()
+
+
 @pytest.mark.slow
 def test_what_the_grader_wrote_is_recognized_and_nothing_else(tmp_path):
     def path(name, content=None):
@@ -52,24 +65,24 @@ def test_what_the_grader_wrote_is_recognized_and_nothing_else(tmp_path):
     for i, dialect in enumerate((report.Dialect(), report.Dialect(";", True))):
         report.write_csv(ROWS, path(f"table{i}.csv"), dialect, lateness=True)
         report.write_table(*summary_table(people(ROWS)), path(f"summary{i}.csv"), dialect)
-    report.write_json(report.document(ROWS, {"seed": 3}, {}), path("scores.json"))
+    report.write_json(report.document(ROWS, {"seed": 3, "versions": {"numpy_transformer": "1"}}, {}), path("scores.json"))
     report.write_json(gradescope.results(person), path("gradescope.json"))
     report.write_json(github.result(person), path("github.json"))
-    for name in ("similar.html", "similar.md"):
-        similar_page.write(similarity.find([], {}, [SOFTMAX]), [], path(name))
     many = [row(f"student{i}", "01.1") for i in range(2 * anonymous.SMALL)]
     anonymous.write(anonymous.results(many, [SOFTMAX]), path("lecture.html"))
     for kind in ("png", "svg", "pdf"):
         views.write(matplotlib.figure.Figure((1, 1)), path(f"picture.{kind}"))
     path("empty.csv", "")
-    assert len(os.listdir(tmp_path)) == 14 and all(is_ours(path(name)) for name in [*os.listdir(tmp_path), "none.csv"])
+    written = os.listdir(tmp_path)
+    assert len(written) == 12 and all(is_replaceable(path(name)) for name in [*written, "none.csv"])
     others = {"grades.csv": GRADEBOOK, "worksheet.csv": "Identifier,Full name,Grade\n", "roster.csv": "student,days\nkim,2\n",
               "package.json": '{"name": "x"}', "notes.md": "# Notes\n", "index.html": "<title>Home</title>",
-              "class.zip": b"PK\x03\x04", "photo.png": b"\x89PNG\r\n\x1a\n" + b"\0" * 17 + b"\x02", "x.svg": "<svg/>"}
-    assert [name for name, content in others.items() if is_ours(path(name, content))] == []
+              "class.zip": b"PK\x03\x04", "photo.png": foreign("png"), "plot.svg": foreign("svg"), "plot.pdf": foreign("pdf"),
+              "settings.json": '{"seed": 3, "max_score": 5}'}
+    assert [name for name, content in others.items() if is_replaceable(path(name, content))] == []
 
 
-@pytest.mark.parametrize("option", ["--out", "--json", "--picture", "--summary", "--similar", "--anonymous", "--gradescope"])
+@pytest.mark.parametrize("option", ["--out", "--json", "--picture", "--summary", "--anonymous", "--gradescope"])
 def test_a_file_of_others_is_replaced_only_if_told_to(option, here, capsys, monkeypatch):
     monkeypatch.setattr(command, "read_class", lambda *_: (_ for _ in ()).throw(ValueError("went on")))
     name = {"--out": "grades.csv", "--json": "package.json", "--picture": "photo.svg", "--summary": "grades.csv",

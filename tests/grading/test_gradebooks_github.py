@@ -17,7 +17,7 @@ REQUIRED = {"schema", "classroom", "assignment", "assignment_type", "owner", "su
 
 
 def kim():
-    wrong = row("kim", "05.2", "fail", 2.5, lines=("dq is wrong",), note="for the teacher")
+    wrong = row("kim", "05.2", "fail", 2.5, said=("dq is wrong",), note="for the teacher")
     person, = people([row("kim", "05.1"), wrong, row("kim", "01.1", "missing")])
     return person
 

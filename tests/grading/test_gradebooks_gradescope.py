@@ -27,7 +27,7 @@ TEST = {"score": (int, float), "max_score": (int, float), "status": str, "name":
 
 
 def test_results_follow_the_specification():
-    person, = people([row("kim", "05.1"), row("kim", "05.2", "fail", 2.5, lines=("dq is wrong",), mistakes=["ATB-1a"],
+    person, = people([row("kim", "05.1"), row("kim", "05.2", "fail", 2.5, said=("dq is wrong",), mistakes=[["ATB-1a"]],
                                               note="for the teacher")], {"kim": ["b.docx cannot be read"]})
     document = json.loads(json.dumps(gradescope.results(person)))
     assert all(isinstance(value, TOP[name]) for name, value in document.items())

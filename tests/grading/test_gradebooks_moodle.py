@@ -92,7 +92,7 @@ def test_comments_are_html_that_php_and_spreadsheets_read(tmp_path):
                            "Participant 1,Kim,s,,10.00,Yes,-,-,\n")
     worksheet = MoodleWorksheet(path)
     nasty = '=HYPERLINK("http://example.org") <script>alert(1)</script> C:\\'
-    worksheet.fill(people([row("Kim", "01.2", "fail", lines=(nasty,), printed=nasty, note="for the teacher")]))
+    worksheet.fill(people([row("Kim", "01.2", "fail", said=(nasty,), printed=nasty, note="for the teacher")]))
     cell = read_cell(tmp_path, worksheet)
     assert cell.startswith("<p>numpy-transformer: 0 of 2 points</p>")
     assert "\\" not in cell and '"' not in cell and "<script>" not in cell and "for the teacher" not in cell
@@ -131,7 +131,7 @@ def test_comments_of_teachers_stay_and_ours_are_replaced(tmp_path):
 def test_long_comments_say_what_is_left_out(tmp_path):
     path = write(tmp_path, f"{NAMES},Last modified (grade),Feedback comments\nParticipant 1,Kim,s,,10.00,Yes,-,-,\n")
     worksheet = MoodleWorksheet(path)
-    worksheet.fill(people([row("Kim", number, "fail", lines=("<" * 1900,) * 2) for number in SHEET]))
+    worksheet.fill(people([row("Kim", number, "fail", said=("<" * 1900,) * 2) for number in SHEET]))
     cell = read_cell(tmp_path, worksheet)
     assert len(cell) < LONGEST + 200 and "3 more exercises" in cell
 

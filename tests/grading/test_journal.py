@@ -26,7 +26,7 @@ KEY, SETTINGS = bytes(range(32)), {"seed": 7, "timeout": 10.0}
 
 def row(name, digest="d", **more):
     return Row(**{**dict(student=name, number="01.2", exercise="ex01_2_softmax_backward", status="fail", points=0, max=2,
-                         misconception="", seconds=0.5, note="", digest=digest), **more})
+                         seconds=0.5, note="", digest=digest), **more})
 
 
 def written(path, *names, settings=SETTINGS):
@@ -160,7 +160,7 @@ def test_the_file_that_ran_alone_when_the_grader_was_killed_is_to_blame(tmp_path
     written(path, "ada")
     crash(path, "ben")
     _, journal = students(path)
-    assert (who(journal.guilty), who(journal.suspects)) == (["ben"], [])
+    assert (who(journal.fatal), who(journal.suspects)) == (["ben"], [])
     assert "ben 01.2" in " ".join(journal.sentences()) and "--retry" in " ".join(journal.sentences())
 
 
@@ -168,14 +168,14 @@ def test_of_several_files_none_is_blamed_until_it_was_running_alone(tmp_path):
     path = tmp_path / "part"
     crash(path, "ada", "ben")
     journal = Journal(path, KEY)
-    assert (who(journal.guilty), who(journal.suspects)) == ([], ["ada", "ben"])
+    assert (who(journal.fatal), who(journal.suspects)) == ([], ["ada", "ben"])
     journal.start(SETTINGS)
     journal.started(row("ada").key)
     journal.add(row("ada"))
     journal.started(row("ben").key)
     journal.file.close()                        # killed again, with ben alone
     names, journal = students(path)
-    assert (who(journal.guilty), who(journal.suspects), names) == (["ben"], [], ["ada"])
+    assert (who(journal.fatal), who(journal.suspects), names) == (["ben"], [], ["ada"])
 
 
 def test_an_interruption_blames_nobody(tmp_path):
@@ -185,7 +185,7 @@ def test_an_interruption_blames_nobody(tmp_path):
     journal.started(row("ada").key)
     journal.close()
     _, journal = students(path)
-    assert not journal.guilty and not journal.suspects
+    assert not journal.fatal and not journal.suspects
 
 
 def test_a_full_disk_leaves_whole_lines(tmp_path):

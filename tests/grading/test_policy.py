@@ -25,8 +25,8 @@ def at(text):
 
 
 def row(points, number="05.1", student="kim", most=4, **more):
-    return Row(student, number, f"ex{number.replace('.', '_')}", "pass" if points == most else "fail", points, most, "",
-               0.1, "", **more)
+    return Row(student, number, f"ex{number.replace('.', '_')}", "pass" if points == most else "fail", points, most, 0.1,
+               "", **more)
 
 
 def file(time=None, late=False, where="ex.py"):

@@ -9,12 +9,13 @@ from test_journal import row
 from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading import report, shards
 from numpy_transformer.grading.arrival import Student
-from numpy_transformer.grading.shards import (Record, choose_students, in_shard, merge, parse_shard, read_record,
-                                              replace_rows)
+from numpy_transformer.grading.shards import Record, choose_students, in_shard, merge, parse_shard, read_record, replace_rows
+from numpy_transformer.texts import Message
 
 SOFTMAX, BACKWARD = choose("01.1"), choose("01.2")
 VERSIONS = {"numpy_transformer": "1", "numpy": "2", "python": "3"}
 NAMES = [f"student {i:03}" for i in range(200)] + ["Zoë", "Nguyễn Văn An", "李伟", "O'Neil, Kim", "kim\udc80"]
+SAID = [Message("verdict.known.one", names="SMB-1"), Message("verdict.values.invariant", invariant="x", error=0.5)]
 
 
 def settings(**more):
@@ -26,8 +27,8 @@ def rows_of_class(names=NAMES):
     made = []
     for i, name in enumerate(sorted(names)):
         made.append(row(name, number="01.1", exercise="ex01_1_softmax", status="pass", points=2, ids={"canvas": str(i)}))
-        made.append(row(name, note="y is wrong", stage="values", lines=["Case 1", "DIAGNOSIS [SMB-1] x"],
-                        misconception="SMB-1 or SMB-2", mistakes=["SMB-1", "SMB-2"], remarks=["2 files; the newest counts"],
+        made.append(row(name, note="y is wrong", stage="values", lines=SAID, unusual=True,
+                        mistakes=[["SMB-1"], ["SMB-2"]], remarks=["2 files; the newest counts"],
                         printed="one\ntwo", answer="0123", points=1.25, ids={"canvas": str(i)}, late=2, deducted=0.75,
                         submitted="2026-11-20T23:59:00+01:00"))
     return made

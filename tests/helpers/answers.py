@@ -13,6 +13,7 @@ from pathlib import Path
 
 from numpy_transformer.course.checker.diagnosis import AnswerKey
 from numpy_transformer.course.checker.localize import localize
+from numpy_transformer.course.checker.messages import mistake_names
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
 from numpy_transformer.course.sandbox import run_task
@@ -66,5 +67,5 @@ def judged(answer):
 def names_of(verdict):
     """What belongs in the brackets of an answer with this verdict."""
     if verdict.mistakes:
-        return " or ".join(verdict.mistakes)
+        return mistake_names(verdict.mistakes)
     return "-" if verdict.explained else "no word"

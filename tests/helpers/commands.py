@@ -1,8 +1,13 @@
-"""Running a command inside the test process."""
+"""Running a command inside the test process, and Python in a process of its own."""
 
+import os
 import re
+import subprocess
+import sys
 
 from numpy_transformer.cli import main
+
+from . import ROOT
 
 PROGRESS = re.compile(r"[a-z2 ]+: \d+/\d+|byte pairs: ")
 
@@ -24,3 +29,10 @@ def refused(capsys, *arguments):
     lines = [line for line in err.splitlines() if not PROGRESS.match(line)]
     assert code == 2 and "Traceback" not in err and len(lines) == 1, err
     return lines[0]
+
+
+def python(*arguments, cwd=None, timeout=None, **environment):
+    """The finished process of `python ARGUMENTS`, such as "-c", code; it finds this package, and prints UTF-8."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **environment}
+    return subprocess.run([sys.executable, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True,
+                          encoding="utf-8", cwd=cwd, timeout=timeout, env=environment)

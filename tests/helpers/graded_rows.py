@@ -2,14 +2,14 @@
 
 from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading.gradebooks.people import people
-from numpy_transformer.grading.rows import Row
+from numpy_transformer.grading.rows import Row, plain
 
 
-def row(student, number, status="pass", points=None, **more):
-    """Returns a Row with the points that the status gives, or others."""
+def row(student, number, status="pass", points=None, said=(), **more):
+    """Returns a Row with the points that the status gives, or others, and with these texts as its lines."""
     exercise = choose(number)
     full = exercise.points if status == "pass" else 0
-    values = {"misconception": "", "seconds": 0.5, "note": "", **more}
+    values = {"seconds": 0.5, "note": "", "lines": list(map(plain, said)), **more}
     return Row(student, exercise.number, exercise.file.removesuffix(".py"), status, full if points is None else points,
                exercise.points, **values)
 

@@ -116,7 +116,7 @@ def write_world(base, chosen, exercises=EXERCISES, seconds=2):
     options = ["grade", base / "class", "--out", base / "out" / "scores.csv", "--json", base / "out" / "scores.json",
                "--feedback", base / "out" / "feedback", "--only",
                ",".join(exercise.number for exercise in exercises), "--seed", 5, "--timeout", seconds, "--jobs", 4,
-               "--summary", base / "out" / "summary.csv", "--similar", base / "out" / "similar.md"]
+               "--summary", base / "out" / "summary.csv"]
     (base / "options.json").write_text(json.dumps(list(map(str, options))), encoding="utf-8")
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import numpy_transformer as nt
 from numpy_transformer.module import unfilled
 from numpy_transformer.tasks.fine_tuning import draw
-from numpy_transformer.tasks.runs import needed
+from numpy_transformer.tasks.runs import arrays_of_model
 
 
 def test_new_weights_are_drawn_and_new_norms_are_the_identity():
@@ -25,5 +25,5 @@ def test_new_weights_are_drawn_and_new_norms_are_the_identity():
 
 def test_only_one_set_of_weights_is_read():
     names = ["model/a", "optimizer/m/a", "history/loss", "unused/b"]
-    assert needed(names) == ["model/a", "history/loss", "unused/b"]
-    assert needed([*names, "best/a"]) == ["history/loss", "unused/b", "best/a"]
+    assert arrays_of_model(names) == ["model/a", "history/loss", "unused/b"]
+    assert arrays_of_model([*names, "best/a"]) == ["history/loss", "unused/b", "best/a"]

@@ -1,9 +1,16 @@
 """What all tasks have in common: their settings, the check of the memory, and the end of decoding in text2text."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+import numpy_transformer
 from numpy_transformer.data import CharTokenizer, frame
 from numpy_transformer.tasks import TASKS, TextToTextTask, task
+from numpy_transformer.tasks.settings import SettingError, with_names
+
+ROOT = Path(numpy_transformer.__file__).parent
 
 # The settings with which the published results were obtained, and on which the commands in the READMEs rely.
 EVERYWHERE = dict(
@@ -98,7 +105,7 @@ def test_the_least_number_of_parameters_is_not_more_than_there_are(kind, monkeyp
     made.make_model()
     monkeypatch.setattr(task, "available_memory", lambda: 8 * count)
     if kind == "lm":                            # its blocks have more than half of the parameters
-        with pytest.raises(ValueError, match="--d-model 64, --d-ff 128 and --num-layers 2 has at least .* lower one"):
+        with pytest.raises(ValueError, match="d_model 64, d_ff 128 and num_layers 2 has at least .* lower one"):
             made.make_model()
     monkeypatch.setattr(task, "available_memory", lambda: None)
     made.make_model()
@@ -117,3 +124,14 @@ def test_decoding_ends_one_token_after_the_longest_target_of_its_batch(monkeypat
     monkeypatch.setattr("numpy_transformer.tasks.text_to_text.greedy_decode", answer)
     assert made.decode(None, [("t: a", "ab"), ("t: ab", "abcde")]) == ["ab", "abcde"]
     assert limits == [len("abcde") + 2]                     # its end, and one token more
+
+
+def test_a_sentence_about_settings_has_the_names_of_python_or_of_another_place():
+    error = SettingError("$max_len 3 is too short for '$task', which costs $5 ($d_model stays)")
+    assert str(error) == "max_len 3 is too short for '$task', which costs $5 (d_model stays)"
+    assert with_names(error.sentence, str.upper) == "MAX_LEN 3 is too short for '$task', which costs $5 (D_MODEL stays)"
+
+
+def test_no_sentence_of_data_and_tasks_has_an_option_of_the_command_line():
+    texts = {path.name: path.read_text(encoding="utf-8") for room in ("data", "tasks") for path in (ROOT / room).glob("*.py")}
+    assert len(texts) > 30 and not {name for name, text in texts.items() if re.search(r"--[a-z]", text)}

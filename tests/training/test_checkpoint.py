@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import ROOT
+from helpers.commands import python
 
 import numpy_transformer as nt
 from numpy_transformer.training.checkpoint import check_writable, read_checkpoint, weights, write_checkpoint
@@ -399,8 +400,7 @@ try:
 except OSError as error:
     print(error)
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                         env={**os.environ, "PYTHONPATH": str(ROOT)})
+    run = python("-c", code)
     assert run.stdout.startswith("cannot save") and "is unchanged" in run.stdout, run.stderr
     assert read_checkpoint(tmp_path / "run.npz")[1]["step"] == 1
     assert [path.name for path in tmp_path.iterdir()] == ["run.npz"]

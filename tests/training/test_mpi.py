@@ -33,8 +33,8 @@ def test_what_is_no_communicator_is_refused():
 
 
 def test_one_process_does_by_itself_what_ranks_do_together():
-    assert mpi.gather(None, lambda: 5) == [5] and mpi.same(None, "sums", lambda: 6) == 6 and mpi.is_first(None)
-    assert mpi.anywhere(None, True) is True and mpi.anywhere(None, 0) is False
+    assert mpi.gather(None, lambda: 5) == [5] and mpi.same_on_all_ranks(None, "sums", lambda: 6) == 6 and mpi.is_first(None)
+    assert mpi.on_any_rank(None, True) is True and mpi.on_any_rank(None, 0) is False
     with pytest.raises(KeyError), mpi.together(None):
         raise KeyError("here")
     assert mpi.cores_per_rank(None) is None

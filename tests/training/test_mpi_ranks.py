@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers import ROOT
+from helpers.commands import python
 
 from numpy_transformer.training.checkpoint import read_checkpoint
 
@@ -198,8 +199,8 @@ def test_bad_input_gets_one_sentence_and_exit_code_2(mpiexec, text, tmp_path, wo
 
 
 def test_the_benchmark_times_ranks_in_turns_with_ours(mpiexec, tmp_path):
-    done = subprocess.run([sys.executable, "-m", "numpy_transformer", "bench", "--config", "tiny", "--mpi", "2", "--rounds", "1",
-                           "--json", "-"], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    done = python("-m", "numpy_transformer", "bench", "--config", "tiny", "--mpi", "2", "--rounds", "1",
+                  "--json", "-", cwd=ROOT, timeout=100)
     (row,) = json.loads(done.stdout)
     assert row["ranks"] == 2 and row["mpi_ms"] > 0 and row["ratio_mpi"] == row["mpi_ms"] / row["ours_ms"]
     assert f"on 2 ranks; MPI / ours {row['ratio_mpi']:.2f}" in done.stderr

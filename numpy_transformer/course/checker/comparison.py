@@ -1,6 +1,8 @@
-"""Compares a student's array with the correct one, and describes in words how they differ."""
+"""Compares arrays: yours with the correct one, and says how they differ; and what two programs did, to match them."""
 
 import numpy as np
+
+from ...texts import Message, listed
 
 
 def close(yours, right, all_right, single=False):
@@ -39,48 +41,44 @@ def unlike(dtype, right):
 
 
 def compare_shapes(shape, right):
-    """Describes how a wrong shape differs from the correct one."""
+    """Returns the Message about how a wrong shape differs from the correct one."""
     if [n for n in shape if n > 1] == [n for n in right if n > 1]:
-        return "they differ in axes of size 1"
+        return Message("comparison.shape.size_1")
     if len(shape) > len(right):
-        return "it has too many axes: is a sum missing?"
+        return Message("comparison.shape.too_many")
     if len(shape) < len(right):
-        return "it has too few axes: was an axis summed that should stay?"
+        return Message("comparison.shape.too_few")
     if sorted(shape) == sorted(right):
-        return "it looks transposed"
-    wrong = [str(axis) for axis, (n, m) in enumerate(zip(shape, right)) if n != m]
-    return f"it is wrong along axis {' and '.join(wrong)}"
+        return Message("comparison.shape.transposed")
+    return Message("comparison.shape.axes", axes=listed([axis for axis, (n, m) in enumerate(zip(shape, right)) if n != m]))
 
 
 def compare_arrays(yours, right):
-    """Returns a list with the relative error and the cosine in words, or an empty list if they mean nothing.
+    """Returns the Message about the relative error and the cosine, or None if they mean nothing.
 
     For booleans and whole numbers, it counts the wrong entries instead.
     """
     if right.size <= 1:
-        return []
+        return None
     if right.dtype.kind in "biu":
-        return [count_differences(yours, right)]
+        return count_differences(yours, right)
     if not right.any() or not yours.any():
-        return []
+        return None
     relative = np.linalg.norm(yours - right) / np.linalg.norm(right)
     cosine = np.vdot(yours, right) / (np.linalg.norm(yours) * np.linalg.norm(right))
     if not np.isfinite(relative * cosine):
-        return []
-    return [f"relative error {relative:.2g}, cosine {cosine:.2f}"]
+        return None
+    return Message("comparison.array.distance", relative=float(relative), cosine=float(cosine))
 
 
 def count_differences(yours, right):
-    """Says how many booleans or whole numbers are wrong, and in which direction."""
+    """Returns the Message about how many booleans or whole numbers are wrong, and in which direction."""
     wrong = yours != right
     above, below = int((yours > right)[wrong].sum()), int((yours < right)[wrong].sum())
-    if right.dtype.kind == "b":
-        parts = [(above, "True instead of False"), (below, "False instead of True")]
-    else:
-        parts = [(above, "too large"), (below, "too small")]
-    words = ", ".join(f"{count} {direction}" for count, direction in parts if count)
-    directions = f" ({words})" if words else ""
-    return f"{int(wrong.sum())} of {right.size} entries are wrong{directions}"
+    keys = ("wrong_booleans", "true", "false") if right.dtype.kind == "b" else ("wrong_numbers", "too_large", "too_small")
+    both, only_above, only_below = keys
+    key = {(True, True): both, (True, False): only_above, (False, True): only_below}.get((above > 0, below > 0), "wrong")
+    return Message(f"comparison.array.{key}", wrong=int(wrong.sum()), size=right.size, above=above, below=below)
 
 
 def show_entry(value, kind):
@@ -88,14 +86,90 @@ def show_entry(value, kind):
     return str(bool(value)) if kind == "b" and value in (0, 1) else f"{value:.6g}"
 
 
-def precision(yours, right, all_right):
-    """Returns a sentence about an output that is wrong only because it has lost digits, or ""."""
+def lost_precision(name, yours, right, all_right):
+    """Returns the Message about an output that is wrong only because it has lost digits, or None."""
     loose = {np.float32: 1e-4, np.float16: 1e-2}.get(yours.dtype.type)
     if loose is None or right.dtype != np.float64:
-        return ""
+        return None
     scale = max(np.max(abs(np.asarray(other, float)), initial=0) for other in all_right)
     if not np.all(abs(yours - right) <= loose * (abs(right) + scale)):
-        return ""
-    return (f"is {yours.dtype}, although the arguments are float64, and correct to a few digits only. If your code "
-            "converts to a smaller dtype, compute in that of the arguments. If that does not help, look for a constant "
-            "that is slightly wrong")
+        return None
+    return Message("comparison.precision.lost", name=name, dtype=str(yours.dtype))
+
+
+def fingerprint(observation):
+    """Returns what distinguishes most answers.
+
+    This is the type of an error, or the shape, a weighted sum and the sum of absolute values of each output.
+    """
+    if observation.error:
+        return error_type(observation)
+    parts = []
+    with np.errstate(invalid="ignore"):
+        for y in observation.outputs:
+            y = np.asarray(y, float)
+            weights = np.cos(np.arange(1, y.size + 1) ** 1.5)
+            parts.append((y.shape, float(weights @ y.ravel()), float(np.abs(y).sum())))
+    return tuple(parts)
+
+
+def similar(a, b):
+    """Returns True if two fingerprints may belong to the same answer."""
+    if a is None or isinstance(a, str) or isinstance(b, str):
+        return a == b
+    return len(a) == len(b) and all(
+        shape == shape2 and close_sums(x, x2, max(size, size2)) for (shape, x, size), (shape2, x2, size2) in zip(a, b))
+
+
+def close_sums(x, x2, size):
+    both_nan = x != x and x2 != x2
+    return abs(x - x2) <= 1e-4 * size or both_nan or x == x2
+
+
+def error_type(observation):
+    """Returns the name of the error's class, such as "ValueError"; "" if there was no error."""
+    return observation.error.split(":")[0]
+
+
+def matches(observed, answers):
+    """Returns True if both agree in every case: equal outputs, or errors with the same text.
+
+    Observations that stop early do not match.
+    """
+    return len(observed) == len(answers) and all(map(matches_in_case, observed, answers))
+
+
+def matches_in_case(a, b):
+    if a.error or b.error:
+        return a.error == b.error
+    return len(a.outputs) == len(b.outputs) and all(equal(x, y, b.largest) for x, y in zip(a.outputs, b.outputs))
+
+
+def equal(a, b, largest=0):
+    """Returns True if both have the same shape and values to 1e-9 of b's largest entry, or 1e-6 if one is float32.
+
+    Parameters:
+        largest : largest entry of all outputs of the case; if b is only rounding error next to it, it replaces b's own
+    """
+    if a is None or b is None or a.shape != b.shape:
+        return False
+    tolerance = 1e-6 if np.float32 in (a.dtype, b.dtype) else 1e-9
+    a, b = np.asarray(a, float), np.asarray(b, float)
+    finite = np.isfinite(b)
+    if not np.array_equal(a[~finite], b[~finite], equal_nan=True):
+        return False
+    scale = np.max(abs(b), initial=0, where=finite)
+    if scale < 1e-9 * largest:
+        scale = largest
+    return bool(np.all(abs(a[finite] - b[finite]) <= tolerance * scale))
+
+
+def agreement_on_changes(observed, answers):
+    """Returns 2 if both changed the same arguments in each case, 1 if over all cases together, and 0 otherwise."""
+    ours, theirs = ([set(observation.changed) for observation in observations] for observations in (observed, answers))
+    return (ours == theirs) + (set().union(*ours) == set().union(*theirs))
+
+
+def same_changes(a, b):
+    """Returns True if two observations changed the same arguments to the same values."""
+    return a.changed.keys() == b.changed.keys() and all(equal(a.changed[i], b.changed[i]) for i in a.changed)

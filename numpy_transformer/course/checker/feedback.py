@@ -2,13 +2,15 @@
 
 import contextlib
 import io
-import textwrap
 
 import numpy as np
 
 from ...checks import gradcheck
+from ...texts import Message, render
+from ...texts.width import shorten, wrap
 from ..exercises.observation import copy_arrays
 from .comparison import is_close
+from .messages import KNOWN
 
 WIDTH = 80                                      # of feedback that goes to a file
 PRINTED_LINES = 12                              # lines shown of what a student's file printed
@@ -24,29 +26,32 @@ def feedback(exercise, verdict, printed="", width=WIDTH, hints="numpy-transforme
         width : columns to which lines are wrapped
         hints : what shows the hints, with {} for the number
     """
-    yield from textwrap.wrap(f"{exercise.number} {exercise.name}: {verdict.status.upper()}{verdict.failed_first}", width,
-                             subsequent_indent="  ")
+    yield from wrap(render(heading("verdict.heading.result", exercise, verdict)), width, "", "  ")
     indent = "  "
     for line in verdict.lines or filter(None, [verdict.note]):
-        yield from textwrap.wrap(line, width, initial_indent=indent, subsequent_indent="    ",
-                                 break_on_hyphens=False)
-        if line.startswith("DIAGNOSIS ["):      # followed by the explanations of the known mistakes
-            indent = "    "
+        yield from wrap(render(line), width, indent, "    ")
+        if isinstance(line, Message) and line.kind.startswith(KNOWN):
+            indent = "    "                     # of the explanations of the known mistakes
     if verdict.status not in ("pass", "missing"):
-        yield f"  hints: {hints.format(exercise.number)}"
+        yield f"  {render(Message('verdict.after.hints', command=hints.format(exercise.number)))}"
     if printed.strip():
-        yield "  your file printed:"
-        yield from (f"  | {shortened(line, width - 4)}" for line in first_lines(printed))
+        yield f"  {render(Message('verdict.after.printed'))}"
+        yield from (f"  | {shorten(line, width - 4)}" for line in first_lines(printed))
+
+
+def heading(kind, exercise, verdict):
+    """Returns the Message of this kind about an exercise and its status; its kind ends in "_at" if it names the check."""
+    status, stage = Message(f"verdict.status.{verdict.status}"), verdict.failed_first
+    if not stage:
+        return Message(kind, number=exercise.number, name=exercise.name, status=status)
+    return Message(f"{kind}_at", number=exercise.number, name=exercise.name, status=status,
+                   stage=Message(f"verdict.stage.{stage}"))
 
 
 def first_lines(printed):
     """Returns the first lines of what a file printed; the last one is "..." if there are more."""
     lines = printed.rstrip().expandtabs().splitlines()
     return lines if len(lines) <= PRINTED_LINES else [*lines[:PRINTED_LINES], "..."]
-
-
-def shortened(line, width):
-    return line if len(line) <= width else f"{line[:width - 3]}..."
 
 
 def needs_gradients(exercise, verdict):
@@ -80,25 +85,22 @@ def gradient_table(cls, exercise, case, width=WIDTH):
             layer = cls(*copy_arrays(case.inputs))
             arguments = next(arguments for method, arguments in case.calls if method == "forward")
             report = gradcheck(layer, *copy_arrays(arguments), randomize=False,
-                               name=f"{exercise.name}: your backward compared with your forward")
-            meaning = what_agreement_means(cls, exercise, case) if report.ok else ""
+                               name=render(Message("verdict.after.gradient_check", name=exercise.name)))
+            meaning = [what_agreement_means(cls, exercise, case)] if report.ok else []
     except (Exception, SystemExit) as error:
         return no_table(exercise, error, width)
-    return "\n".join([report.table(width), *textwrap.wrap(meaning, width, break_on_hyphens=False)])
+    return "\n".join([report.table(width), *(line for said in meaning for line in wrap(render(said), width))])
 
 
 def what_agreement_means(cls, exercise, case):
-    """Returns a sentence about a wrong class whose backward fits its forward."""
+    """Returns the Message about a wrong class whose backward fits its forward."""
     arguments = next(arguments for method, arguments in case.calls if method == "forward")
     yours, expected = (np.asarray(build(*copy_arrays(case.inputs)).forward(*copy_arrays(arguments)))
                        for build in (cls, exercise.reference))
-    if is_close(yours, expected, [expected]):
-        return ("Your forward is correct and your backward fits it, if each is called once. What is wrong comes from "
-                "using the layer more than once: what forward saves, and how gradients are added up.")
-    return ("Your backward fits your forward: every row agrees. The mistake is in forward, which does not "
-            "compute what the exercise asks for.")
+    is_correct = is_close(yours, expected, [expected])
+    return Message("verdict.after.fits_correct_forward" if is_correct else "verdict.after.fits_wrong_forward")
 
 
 def no_table(exercise, error, width):
-    words = f"no gradient check of {exercise.name}: {type(error).__name__}: {error}"
-    return textwrap.fill(words, width, break_on_hyphens=False)
+    said = Message("verdict.after.no_gradient_check", name=exercise.name, error=f"{type(error).__name__}: {error}")
+    return "\n".join(wrap(render(said), width))

@@ -10,6 +10,7 @@ import itertools
 
 import numpy as np
 
+from ...texts import Message
 from ..exercises.observation import copy_arrays
 from ..sandbox.inside import fingerprints, instrumenting, tracing
 from ..sandbox.inside.fingerprints import AXES, BAD, BEFORE, CONSTANT, KIND, PROJECTED, SHAPE, TOTAL, WIDTH
@@ -171,22 +172,23 @@ class Values:
         return all(says_nothing(row) for rows in self.rows[number].values() for row in rows)
 
     def relation(self, number):
-        """Returns how the values of a node differ from a correct one, as the rest of a sentence "it is", or ""."""
+        """Returns the Message about how the values of a node differ from a correct one, or None."""
         by_case = self.rows[number]
         wrong = [i for i in by_case if not self.equal_in_case(i, number)]
         right = [self.equal_in_case(i, number) for i in by_case if i not in wrong]
         if right and set.intersection(*right):
-            return f"correct except in case {wrong[0] + 1}" if len(wrong) == 1 else ""
+            return Message("places.relation.except_case", case=wrong[0] + 1) if len(wrong) == 1 else None
         if any(len(rows) > 1 for rows in by_case.values()):
-            return ""
+            return None
         if self.equal_in_all(number, "transposed") - {ARGUMENT}:
-            return "a correct value transposed"
+            return Message("places.relation.transposed")
         multiples = [self.multiples(i, rows[0]) for i, rows in by_case.items()]
         for group in functools.reduce(set.intersection, map(set, multiples)):
             factors = [found[group] for found in multiples]
             if max(factors) - min(factors) <= 1e-6 * abs(factors[0]):
-                return times(factors[0])
-        return ""
+                is_negative = abs(factors[0] + 1) < 1e-6
+                return Message("places.relation.negative" if is_negative else "places.relation.multiple", factor=factors[0])
+        return None
 
     def multiples(self, i, row):
         """Returns {group: factor} of the correct values in case i of which this value is a multiple."""
@@ -253,7 +255,3 @@ class Comparison:
             if not any(map(self.is_suspicious, feeds)):
                 first.append(number)
         return sorted(first, key=lambda number: (self.nodes[number].line, number))
-
-
-def times(factor):
-    return "the negative of a correct value" if abs(factor + 1) < 1e-6 else f"{factor:.6g} times a correct value"

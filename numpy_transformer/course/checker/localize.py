@@ -19,54 +19,50 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..sandbox import Task
+from ...texts import Message, listed
+from ..sandbox import ProgramTask
 from ..sandbox.inside.fingerprints import BAD, fingerprint
 from ..sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
 from .comparison import is_close, unlike
-from .explanation import answers
 from .intermediates import Comparison, Known, Values, same_shape, same_sums
-from .places_in_code import LOOK_AT, describe_index, describe_places, describe_value
-from .wording import explain_order, reported
+from .messages import DIAGNOSIS, about_order, reported
+from .verdict import is_unexplained
 
-STAGES = "error", "type", "shape", "finite", "values"
 SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
 SECONDS = 0.5                                   # of processor time for trying edits, in which most places are found
 RESEMBLING = 0.35                               # share of the values in common with the nearest solution
 MOST_TRIED = 8                                  # edits that are run on all cases
-OUT_OF_BOUNDS = r"IndexError: index (\d+) is out of bounds for axis (\d+) with size (\d+) \(line (\d+): "
+OUT_OF_BOUNDS = re.compile(r"IndexError: index (\d+) is out of bounds for axis (\d+) with size (\d+)")    # NumPy's words
+EDITS = ("operator", "order", "sign", "comparison", "condition", "constant", "axis", "keepdims", "call", "argument",
+         "transposition", "index", "name", "names", "grouping", "power", "factor", "operand", "statement")
+INSERTED = "operand", "factor", "call", "axis", "sign", "power"     # kinds of edits that may insert what is missing
 OF_TYPES = "call", "argument"                   # kinds of edits that explain a wrong type
+MOST_CORRECT = 3                                # variables that are named
+LONGEST = 44                                    # characters of a quoted expression
 KNOWN = weakref.WeakKeyDictionary()             # {AnswerKey: Known}
 
 
 def localize(answer_key, verdict, run, file, execute, seconds=SECONDS):
-    """Returns the Verdict with lines that say where the mistake is, if that can be found out.
+    """Returns the Verdict with Messages that say where the mistake is, if that can be found out.
 
     Parameters:
-        verdict : Verdict on the Run of the student's file
+        verdict : Verdict on the ProgramRun of the student's file
         file : its name
-        execute : function that runs a Task in the process where the student's file belongs, and returns its Run
+        execute : function that runs a ProgramTask in the process where the student's file belongs; returns its ProgramRun
         seconds : processor time for trying edits
     """
-    if not is_unexplained(answer_key, verdict) or run.seconds > SLOW or explain_order(answer_key.exercise, run.report):
+    if not is_unexplained(answer_key, verdict) or run.seconds > SLOW or about_order(answer_key.exercise, run.report):
         return verdict
-    attempt = Attempt(answer_key, answers(answer_key, run), file, execute, seconds)
+    wrong = WrongAnswer(answer_key, answer_key.answers(run), file, execute, seconds)
     if verdict.stage == "type":                 # the values may be correct
-        lines = attempt.one_edit(OF_TYPES)
+        said = wrong.one_edit(OF_TYPES)
     else:
-        lines = attempt.one_edit() or other_indices(answer_key, run) or attempt.first_wrong_value()
-    return replace(verdict, lines=(*verdict.lines, *lines))
+        said = wrong.one_edit() or other_indices(answer_key, run) or wrong.first_wrong_value()
+    return replace(verdict, lines=(*verdict.lines, *said))
 
 
-def is_unexplained(answer_key, verdict):
-    """Returns True for wrong values without a name, in an exercise whose answer is a program."""
-    exercise = answer_key.exercise
-    can_be_run = answer_key.expected and not exercise.hides_answers and exercise.judge is None
-    return bool(can_be_run) and verdict.status in ("fail", "error") and verdict.stage in STAGES and not (
-        verdict.mistakes or verdict.right)
-
-
-class Attempt:
-    """One wrong answer.
+class WrongAnswer:
+    """A wrong answer whose file can be run again.
 
     Parameters:
         observations : an Observation of the answer for each main case
@@ -84,15 +80,15 @@ class Attempt:
 
     def rerun(self, **wanted):
         """Returns what the student's process sends when it does what reruns.py is asked to."""
-        return self.execute(Task(self.answer_key.exercise, self.cases, self.file, wanted)).records
+        return self.execute(ProgramTask(self.answer_key.exercise, self.cases, self.file, wanted)).records
 
-    def one_edit(self, kinds=LOOK_AT):
-        """Returns lines that name the places where one edit of these kinds makes all cases right."""
+    def one_edit(self, kinds=EDITS):
+        """Returns Messages about the places where one edit of these kinds makes all cases right."""
         expected = [fingerprint(y) for y in self.answer_key.expected[self.smallest].outputs]
         if not all(expected):
             return []
         found = {number: read_edit(self.records, number) for number, rows in read_tried(self.records).items()
-                 if alike(rows, np.array(expected, float))}
+                 if have_fingerprints(rows, np.array(expected, float))}
         found = {number: edit for number, edit in found.items() if edit and edit.kind in kinds}
         if not found:
             return []
@@ -109,7 +105,7 @@ class Attempt:
         best = min(quality for quality, _ in places.values())
         chosen = [edit for quality, edit in places.values() if quality == best]
         is_guess, _ = best                      # another name or an insertion: one place is enough
-        return describe_places(chosen[:1] if is_guess else chosen)
+        return about_places(chosen[:1] if is_guess else chosen)
 
     def all_right(self, records, start):
         """Returns True if the results that are numbered from `start` on are right in all main cases."""
@@ -144,7 +140,7 @@ class Attempt:
                 for number in comparison.first_wrong(all_of(roots))}
 
     def first_wrong_value(self):
-        """Returns lines that name the first expression whose value occurs in no correct solution.
+        """Returns a Message about the first expression whose value occurs in no correct solution.
 
         All solutions that resemble the student's lines have to agree on it.
         """
@@ -157,12 +153,11 @@ class Attempt:
         if any(map(self.may_have_raised, found[0])):
             return []                           # it has no value where the error came, and the error names its line
         if found[0] and right & used:
-            return [describe_value(values, right & used, *found[0])]
+            return [about_value(values, right & used, *found[0])]
         line = min((line for line, _ in roots if line), default=0)
         has_error = any(observation.error for observation in self.observations)
         if line and not found[0] and not has_error and right & all_of(roots):
-            return [f"DIAGNOSIS Every value that your lines compute for line {line} also occurs in a correct solution, "
-                    "but what you return there is not yet the result, or is in the wrong place."]
+            return [Message(DIAGNOSIS, said=Message("places.value.result", line=line))]
         return []
 
     def may_have_raised(self, number):
@@ -181,23 +176,31 @@ class Attempt:
 
 
 def other_indices(answer_key, run):
-    """Returns a line about indices that are too large for an array, but fit the same axis of an output.
+    """Returns a Message about indices that are too large for an array, but fit the same axis of an output.
 
     An example is a gradient that is read at the places where it should be added.
     """
-    errors = [reported(result.report, "error") for result in run.results]
-    found = [(re.match(OUT_OF_BOUNDS, error), expected.outputs)
-             for error, expected in zip(errors, answer_key.expected) if error]
+    failed = [(result.report, expected.outputs) for result, expected in zip(run.results, answer_key.expected)
+              if reported(result.report, "error")]
+    found = [(out_of_bounds(report), outputs) for report, outputs in failed]
     for j, name in enumerate(answer_key.exercise.outputs):
-        if found and all(match and fits(match, outputs[j]) for match, outputs in found):
-            index, axis, size, line = map(int, found[0][0].groups())
-            return [describe_index(line, index, axis, size, name, found[0][1][j].shape[axis])]
+        if found and all(numbers and fits(numbers, outputs[j]) for numbers, outputs in found):
+            (index, axis, size), outputs = found[0]
+            said = Message("places.index.other_output", line=int(failed[0][0]["line"]), index=index, axis=axis, size=size,
+                           name=name, length=outputs[j].shape[axis])
+            return [Message(DIAGNOSIS, said=said)]
     return []
 
 
-def fits(out_of_bounds, output):
+def out_of_bounds(report):
+    """Returns index, axis and size in NumPy's error about an index that is too large, in a line of the student's; or ()."""
+    match = OUT_OF_BOUNDS.match(reported(report, "error"))
+    return tuple(map(int, match.groups())) if match and reported(report, "line").isdecimal() else ()
+
+
+def fits(numbers, output):
     """Returns True if this output is long enough for an index that was too large for another array."""
-    index, axis, size = map(int, out_of_bounds.groups()[:3])
+    index, axis, size = numbers
     return output.ndim > axis and output.shape[axis] > index >= size
 
 
@@ -207,7 +210,7 @@ def are_right(outputs, expected):
         yours is not None and is_close(yours, right, expected) for yours, right in zip(outputs, expected))
 
 
-def alike(rows, expected):
+def have_fingerprints(rows, expected):
     """Returns True if these fingerprints of outputs are those of the expected ones."""
     return rows.shape == expected.shape and all(
         same_shape(right[None], row)[0] and same_sums(right[None], row)[0] and row[BAD] == right[BAD]
@@ -221,3 +224,36 @@ def rank(edit, lines):
 
 def all_of(roots):
     return set().union(*(feeds for _, feeds in roots))
+
+
+def about_places(edits):
+    """Returns Messages about the places where one change makes all cases right. They do not say which change."""
+    first, *others = edits
+    others = [other for other in others if other.line != first.line][:1]
+    return [Message(DIAGNOSIS, said=about_edit("first", first)), *(about_edit("other", other) for other in others)]
+
+
+def about_edit(key, edit):
+    """Returns the Message about the place of an edit, and about the kind of thing that is wrong there."""
+    section = "missing" if edit.inserts and edit.kind in INSERTED else "what"
+    place = Message("places.place.part_of" if edit.around else "places.place.part", part=shortened(edit.text),
+                    expression=shortened(edit.around))
+    return Message(f"places.edit.{key}", line=edit.line, place=place,
+                   what=Message(f"places.{section}.{edit.kind}"))
+
+
+def about_value(values, right, number):
+    """Returns the Message about the first suspicious value, and about the correct ones before it."""
+    node, relation = values.nodes[number], values.relation(number)
+    names = {values.nodes[i].name: None for i in sorted(right) if values.nodes[i].name and values.nodes[i].line < node.line}
+    names = [*names][-MOST_CORRECT:]
+    key = "after_correct" if names else "first"
+    said = [Message(f"places.value.{key}_related" if relation else f"places.value.{key}", line=node.line,
+                    expression=shortened(node.text), relation=relation)]
+    if names:
+        said.insert(0, Message("places.value.correct", n=len(names), names=listed(names)))
+    return Message(DIAGNOSIS, said=said)
+
+
+def shortened(text):
+    return text if len(text) <= LONGEST else text[:LONGEST - 4] + " ..."

@@ -14,20 +14,22 @@ import numpy as np
 from ...checks.gradcheck import convert
 from ...checks.passes import plain_arrays
 from ...module import is_module, is_parameter, named_parts
+from ...texts import render
 from ..exercises import exercises
 from ..exercises.blocks import Part
-from ..exercises.definition import brief
+from ..exercises.cases import brief
 from ..exercises.observation import copy_arrays
-from ..sandbox.inside.worker import describe_error
+from ..sandbox.inside.worker import report_error
+from .cell_source import file_of
 from .comparison import is_close
 from .components import BLOCK, OFF, find, means, same_name
 from .diagnosis import AnswerKey
-from .in_process import run_here
-from .source_file import file_of
+from .in_process import run_in_this_process
+from .messages import raised
 from .verdict import judge
 
 
-class Likeness:
+class AdaptedClass:
     """A student's class in the form that the exercises of a component ask for.
 
     Parameters:
@@ -153,7 +155,7 @@ class Likeness:
         except (TypeError, ValueError) as error:
             call = ", ".join(f"{name}={brief(value)}" for name, value in settings.items())
             raise ValueError(f"{self.cls.__name__}({call}), built with the settings of {self.name}, raised "
-                             f"{describe_error(error, file_of(self.cls))}. Is it like {self.name}?") from error
+                             f"{render(raised(report_error(error, file_of(self.cls))))}. Is it like {self.name}?") from error
 
     def constructor_arguments(self, arguments, settings):
         """Returns the keyword arguments for the constructor.
@@ -243,8 +245,8 @@ class Likeness:
 
 
 @dataclass
-class Compared:
-    """What the comparison on one exercise found; `forward_is_wrong` tells whether forward is another function."""
+class ExerciseComparison:
+    """How a class compares with the component in one exercise; `forward_is_wrong` if its forward is another function."""
 
     exercise: object
     verdict: object
@@ -252,22 +254,21 @@ class Compared:
     forward_is_wrong: bool
 
 
-def compare(likeness, file, seed=0):
-    """Returns a Compared for each exercise of the component. The cases in float32 are left out.
+def compare(adapted, file, seed=0):
+    """Returns an ExerciseComparison for each exercise of the component. The cases in float32 are left out.
 
     Parameters:
         file : name of the file whose lines are named in errors, or None
         seed : int, the seed of the cases
     """
-    found = []
-    for exercise in likeness.exercises():
+    comparisons = []
+    for exercise in adapted.exercises():
         answer_key = AnswerKey(exercise, seed)
         cases = [case for case in answer_key.cases if case.role != "float32"]
-        run = run_here(likeness.adapter(exercise), exercise, cases, file)
-        verdict = judge(answer_key, run)
-        wrong = likeness.forward_differs(exercise) or has_wrong_forward(answer_key, run)
-        found.append(Compared(exercise, verdict, run.printed, wrong))
-    return found
+        run = run_in_this_process(adapted.adapter(exercise), exercise, cases, file)
+        wrong = adapted.forward_differs(exercise) or has_wrong_forward(answer_key, run)
+        comparisons.append(ExerciseComparison(exercise, judge(answer_key, run), run.printed, wrong))
+    return comparisons
 
 
 def has_wrong_forward(answer_key, run):

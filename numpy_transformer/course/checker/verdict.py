@@ -6,12 +6,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...texts import Message, listed, render
 from ..exercises.observation import changed, same
-from .comparison import close, compare_arrays, compare_shapes, precision, show_entry, unlike
-from .explanation import explain
-from .wording import case_line, explain_call, explain_error, explain_parameters, reported, wrong_count, wrong_type
+from .comparison import close, compare_arrays, compare_shapes, lost_precision, show_entry, unlike
+from .messages import (
+    DIAGNOSIS,
+    NO_NAME,
+    about_case,
+    about_count,
+    about_error,
+    about_helper,
+    about_mistakes,
+    about_order,
+    about_parameters,
+    about_type,
+    reported,
+)
+from .relations import explains_everything, relations
 
 SEQUENCES = "list", "tuple", "range", "MaskedArray", "matrix"       # types that NumPy can convert to arrays
+WRONG_VALUES = "error", "type", "shape", "finite", "values"          # stages at which a mistake may be anywhere in the code
 STATUS = ("pass", "fail", "todo", "error", "timeout", "memory", "missing")
 
 
@@ -21,19 +35,29 @@ class Verdict:
 
     status: str
     stage: str = ""                             # the first check that failed
-    note: str = ""                              # one line for the teacher's table
-    lines: tuple = ()                           # the explanation for the student
-    mistakes: tuple = ()                        # names of the known mistakes that explain the answer
+    note: Message | str = ""                    # what is wrong, for the teacher's table
+    lines: tuple = ()                           # the explanation for the student, a tuple of Messages
+    mistakes: tuple = ()                        # names of known mistakes: a tuple for each possible explanation
     right: bool = False                         # True if all values are correct
 
     @property
     def failed_first(self):
-        """The first check that failed, in parentheses; "" if the status says as much."""
-        return f" ({self.stage})" if self.stage.lower() not in ("", self.status) else ""
+        """The first check that failed; "" if the status says as much."""
+        return "" if self.stage.lower() == self.status else self.stage
 
     @property
     def explained(self):
-        return any(line.startswith("DIAGNOSIS") for line in self.lines)
+        return bool(self.mistakes or self.diagnoses)
+
+    @property
+    def diagnoses(self):
+        """Messages that say what a wrong answer without a name does, or where its mistake is."""
+        return [line.values["said"] for line in self.lines if line.kind == DIAGNOSIS]
+
+    @property
+    def sentences(self):
+        """The explanation in the chosen language."""
+        return [render(line) for line in self.lines or filter(None, [self.note])]
 
     def points(self, most):
         """Returns all points for a pass, and half of them, rounded down, if only the values are correct."""
@@ -43,7 +67,7 @@ class Verdict:
 
 
 def judge(answer_key, run):
-    """Returns the Verdict on a Run of the answer key's cases."""
+    """Returns the Verdict on a ProgramRun of the answer key's cases."""
     with np.errstate(all="ignore"):
         for check in CHECKS:
             verdict = check(answer_key, run)
@@ -52,68 +76,69 @@ def judge(answer_key, run):
     return Verdict("pass", lines=remarks(answer_key, run), right=True)
 
 
+def is_unexplained(answer_key, verdict):
+    """Returns True for wrong values without a name, in an exercise whose answer is a program: localize.py may help."""
+    exercise = answer_key.exercise
+    can_be_run = answer_key.expected and not exercise.hides_answers and exercise.judge is None
+    return bool(can_be_run) and verdict.status in ("fail", "error") and verdict.stage in WRONG_VALUES and not (
+        verdict.mistakes or verdict.right)
+
+
 def remarks(answer_key, run):
-    """Returns lines about a correct answer: outputs that are float32 although the arguments are float64."""
+    """Returns Messages about a correct answer: outputs that are float32 although the arguments are float64."""
     if answer_key.exercise.judge or not any(y.dtype == np.float64 for y in answer_key.cases[0].arrays()):
         return ()
     returned = zip(answer_key.exercise.outputs, run.results[0].outputs, first_expected(answer_key))
     rounded = [name for name, yours, right in returned
                if right.dtype == np.float64 and yours.dtype == np.float32 and right.ndim]
-    if not rounded:
-        return ()
-    verb = "is" if len(rounded) == 1 else "are"
-    return (f"Correct, but {' and '.join(rounded)} {verb} float32 for float64 arguments, which loses half of the "
-            "digits. Keep the dtype of the arguments.",)
+    return (Message("verdict.remark.float32", n=len(rounded), names=listed(rounded)),) if rounded else ()
 
 
 def check_loading(answer_key, run):
     name = answer_key.exercise.name
     stage = run.report.get("stage")
     if stage == "import":
-        error = reported(run.report, "error")
         status = "error"
         if run.ended == "memory":
             status = "memory"
-        elif error.startswith("NotImplementedError"):
+        elif reported(run.report, "kind") == "NotImplementedError":
             status = "todo"
-        return Verdict(status, "import", f"The file cannot be loaded: {error}{explain_error(error)}")
+        return Verdict(status, "import", Message("verdict.loading.import", error=about_error(run.report)))
     if stage == "name":
         names = reported(run.report, "names", list)
         similar = difflib.get_close_matches(name, names, 1)
-        hint = f"did you mean {similar[0]}?" if similar else f"it defines {', '.join(names)[:200] or 'nothing'}"
-        return Verdict("error", "name", f"The file defines no function or class {name} ({hint}). Keep the name that "
-                                        "the exercise gives.")
+        key = "other_names" if names else "no_names"
+        if similar:
+            key = "similar_name"
+        return Verdict("error", "name", Message(f"verdict.loading.{key}", name=name, similar="".join(similar),
+                                                names=", ".join(names)[:200]))
     if stage == "arguments":
-        number = answer_key.exercise.number
-        return Verdict("error", "arguments", f"{explain_parameters(answer_key.exercise, run.report)} To start again "
-                                             "from a new file, and keep yours as .bak, run numpy-transformer exercise "
-                                             f"reset {number}")
+        exercise = answer_key.exercise
+        return Verdict("error", "arguments", Message("verdict.loading.arguments", number=exercise.number,
+                                                     parameters=about_parameters(exercise, run.report)))
 
 
 def check_ending(answer_key, run):
     if run.ended == "timeout":
-        place = f"; shortly before, it was in line {run.line}" if run.line else ""
-        return Verdict("timeout", "time", f"The program was stopped after {run.seconds:.3g} seconds{place}. Does a "
-                                          "loop never end, or is the code very slow?")
+        key = "stopped_in_line" if run.line else "stopped"
+        return Verdict("timeout", "time", Message(f"verdict.ending.{key}", seconds=run.seconds, line=run.line))
     if run.ended == "memory":
-        return Verdict("memory", "memory", "The program used more memory than is allowed. No exercise needs large "
-                                           "arrays.")
+        return Verdict("memory", "memory", Message("verdict.ending.memory"))
     kinds = [result.report.get("kind") for result in run.results]
     if "NotImplementedError" in kinds:
-        return Verdict("todo", "TODO", "Not written yet: the code still raises NotImplementedError.")
+        return Verdict("todo", "TODO", Message("verdict.ending.todo"))
     silent = [i for i, result in enumerate(run.results) if not result.report]
     if silent:
-        note = f"The program ended early (exit code {run.code}). Remove exit() and similar calls."
-        return Verdict("error", "ended", note, (*case_line(answer_key, silent[0]), note))
+        note = Message("verdict.ending.ended", code=run.code)
+        return Verdict("error", "ended", note, (*about_case(answer_key, silent[0]), note))
 
 
 def check_errors(answer_key, run):
     for i, result in enumerate(run.results):
         if "error" in result.report:
-            error = reported(result.report, "error")
-            error += explain_error(error, answer_key.exercise.paths)
-            call = explain_call(result.report)
-            return diagnose(answer_key, run, "error", error, case_line(answer_key, i), (error, *call))
+            error = about_error(result.report, answer_key.exercise.paths)
+            said = filter(None, [error, about_helper(result.report)])
+            return diagnose(answer_key, run, "error", error, about_case(answer_key, i), said)
 
 
 def check_types(answer_key, run):
@@ -122,14 +147,14 @@ def check_types(answer_key, run):
     for result in run.results:
         kinds = reported(result.report, "kinds", list)
         if len(kinds) != len(names) or len(result.outputs) != len(names):
-            return Verdict("fail", "type", wrong_count(exercise, kinds))
+            return Verdict("fail", "type", about_count(exercise, kinds))
         for wrong, kind, name in zip(result.outputs, kinds, names):
             if wrong is None or kind in SEQUENCES and not exercise.hides_answers:
-                return Verdict("fail", "type", f"{name} is {wrong_type(exercise, kind)}")
+                return Verdict("fail", "type", about_type(exercise, name, kind))
         for wrong, right, name in zip(result.outputs, first_expected(answer_key), names):
             matters = right.dtype == bool or not exercise.hides_answers
             if wrong.size and matters and unlike(wrong.dtype, right.dtype):
-                note = f"{name} is an array of {wrong.dtype}; expected {right.dtype}"
+                note = Message("verdict.type.dtype", name=name, dtype=str(wrong.dtype), expected=str(right.dtype))
                 return diagnose(answer_key, run, "type", note)
 
 
@@ -144,12 +169,12 @@ def check_shapes(answer_key, run):
     for i, (result, expected) in enumerate(zip(run.results, answer_key.expected)):
         for name, wrong, right in zip(exercise.outputs, result.outputs, expected.outputs):
             if wrong.shape != right.shape:
-                difference = compare_shapes(wrong.shape, right.shape)
-                note = f"{name} has shape {wrong.shape}, expected {right.shape}; {difference}"
-                short = right.dtype.kind == "i" and max(wrong.size, right.size) <= 12
-                if short and not exercise.hides_answers:
-                    note += f"; yours {wrong.tolist()}, expected {right.tolist()}"
-                return diagnose(answer_key, run, "shape", note, case_line(answer_key, i))
+                note = Message("verdict.shape.wrong", name=name, shape=str(wrong.shape), expected=str(right.shape),
+                               difference=compare_shapes(wrong.shape, right.shape))
+                if right.dtype.kind == "i" and max(wrong.size, right.size) <= 12 and not exercise.hides_answers:
+                    note = Message("verdict.shape.wrong_with_entries", **note.values, entries=str(wrong.tolist()),
+                                   expected_entries=str(right.tolist()))
+                return diagnose(answer_key, run, "shape", note, about_case(answer_key, i))
 
 
 def check_values(answer_key, run):
@@ -187,24 +212,23 @@ def describe_difference(answer_key, run, i, j, wrong, stage):
     yours, right = np.asarray(returned, float), np.asarray(expected, float)
     if answer_key.exercise.hides_answers:
         value = f"{yours + 0.0:.6g}" if yours.ndim == 0 else yours.tolist()
-        return diagnose(answer_key, run, stage, f"{name} is wrong", case_line(answer_key, i),
-                        (f"{name}: yours is {value}",))
+        return diagnose(answer_key, run, stage, Message("verdict.values.hidden", name=name), about_case(answer_key, i),
+                        [Message("verdict.values.hidden_value", name=name, value=str(value))])
     error = np.where(wrong, np.nan_to_num(abs(yours - right), nan=np.inf), -1)
     index = tuple(map(int, np.unravel_index(np.argmax(error), right.shape)))
-    entry = f"{name}{list(index)}" if index else name
     kind = expected.dtype.kind
-    shown, wanted = show_entry(yours[index], kind), show_entry(right[index], kind)
-    note = f"{entry} is {shown}, expected {wanted}"
-    which = f"worst entry {list(index)}" if kind == "f" else f"entry {list(index)}"
-    lines = [f"{f'{name}, {which}' if index else name}: yours {shown}, expected {wanted}"]
-    lines += [f"{name}, whole array: {distance}" for distance in compare_arrays(yours, expected)]
-    lines += [f"{name} {words}." for words in filter(None, [precision(returned, expected, all_expected)])]
-    lines += broken_invariants(answer_key, run, i)
-    return diagnose(answer_key, run, stage, note, case_line(answer_key, i), lines)
+    values = {"yours": show_entry(yours[index], kind), "expected": show_entry(right[index], kind)}
+    note = Message("verdict.values.entry", name=f"{name}{list(index)}" if index else name, **values)
+    key = "worst" if kind == "f" else "first"
+    distance = compare_arrays(yours, expected)
+    said = [Message(f"verdict.values.{key if index else 'number'}", name=name, index=str(list(index)), **values),
+            distance and Message("verdict.values.whole", name=name, distance=distance),
+            lost_precision(name, returned, expected, all_expected), *broken_invariants(answer_key, run, i)]
+    return diagnose(answer_key, run, stage, note, about_case(answer_key, i), filter(None, said))
 
 
 def broken_invariants(answer_key, run, i):
-    """Returns a sentence for each invariant of the exercise that the outputs of case i break."""
+    """Returns a Message for each invariant of the exercise that the outputs of case i break."""
     found = []
     for sentence, measure in answer_key.exercise.invariants:
         try:
@@ -212,35 +236,67 @@ def broken_invariants(answer_key, run, i):
         except Exception:                       # an invariant is written for correct answers and may fail on others
             continue
         if 1e-6 < size < math.inf:
-            found.append(f"{sentence}; yours are off by up to {size:.2g}")
+            found.append(Message("verdict.values.invariant", invariant=sentence, error=size))
     return found
 
 
-def diagnose(answer_key, run, stage, note, where=(), lines=None, right=False):
+def diagnose(answer_key, run, stage, note, where=(), said=None, right=False):
     """Returns the Verdict of a failed check, with known mistakes or relations that explain the answer.
 
     Parameters:
-        where : lines that describe the case
-        lines : lines that describe what was found there; None: only the note
+        where : Messages about the case
+        said : Messages about what was found there; None: only the note
     """
     explanation, names = explain(answer_key, run, right)
     status = "error" if stage == "error" else "fail"
-    return Verdict(status, stage, note, (*where, *(lines or [note]), *explanation), names, right)
+    return Verdict(status, stage, note, (*where, *([note] if said is None else said), *explanation), names, right)
+
+
+def explain(answer_key, run, right=False):
+    """Returns Messages that explain a wrong answer, and the names of the known mistakes in each possible explanation.
+
+    Parameters:
+        right : True if all values are correct, so that there is no relation between wrong and correct ones
+    """
+    exercise = answer_key.exercise
+    answers = answer_key.answers(run)
+    order = about_order(exercise, run.report)
+    if order:
+        return [Message(DIAGNOSIS, said=order)], ()
+    identified = name_mistakes(answer_key, answers)
+    if identified:
+        names = tuple(tuple(mistake.name for mistake in mistakes) for mistakes in identified)
+        return about_mistakes(identified, len(answers)), names
+    if right or exercise.hides_answers:         # a relation would give the answer away
+        return [], ()
+    sentences, facts = relations(answer_key, answers)
+    return [NO_NAME, *(Message(DIAGNOSIS, said=sentence) for sentence in sentences), *facts], ()
+
+
+def name_mistakes(answer_key, answers):
+    """Returns the combinations of known mistakes that explain what a program did in the main cases.
+
+    Several mistakes in one output are not named if it is the correct output times a number, or the like: one wrong
+    operator is one mistake.
+    """
+    identified = answer_key.identify(answers)
+    several = [mistakes for mistakes in identified if len(mistakes) > 1]
+    if any(map(answer_key.touch_the_same_output, several)) and explains_everything(answer_key, answers):
+        return []
+    return identified
 
 
 def check_arguments_unchanged(answer_key, run):
     for case, result in zip(answer_key.cases, run.results):
         for i in changed(case.arrays(), result.after):
-            note = (f"The values are correct, but {answer_key.exercise.labels(case)[i]} was changed in place. Do not "
-                    "modify the arguments.")
+            note = Message("verdict.right_values.changed", argument=answer_key.exercise.labels(case)[i])
             return diagnose(answer_key, run, "arguments changed", note, right=True)
 
 
 def check_second_call(answer_key, run):
     for case, result in zip(answer_key.cases, run.results):
         if case.role == "again" and not all(map(same, result.outputs, run.results[0].outputs)):
-            return Verdict("fail", "repeated", "A second call with the same arguments gave a different result. Do not "
-                           "keep values between calls, and do not draw random numbers.", right=True)
+            return Verdict("fail", "repeated", Message("verdict.right_values.repeated"), right=True)
 
 
 def check_float32(answer_key, run):
@@ -250,11 +306,10 @@ def check_float32(answer_key, run):
         expected = answer_key.expected[0].outputs
         for name, yours, right in zip(answer_key.exercise.outputs, result.outputs, expected):
             if yours.shape != right.shape or not close(yours, np.asarray(right, float), expected, single=True).all():
-                return Verdict("fail", "float32", f"{name} is correct in float64 but wrong in float32.", right=True)
+                return Verdict("fail", "float32", Message("verdict.right_values.float32", name=name), right=True)
             if right.ndim and right.dtype == np.float64 and yours.dtype != np.float32:
-                return Verdict("fail", "float32", f"{name} is {yours.dtype} for float32 arguments. np.zeros(shape), "
-                               "np.arange(n), np.sqrt(number), and dividing by a mask or its sum give float64. "
-                               "np.zeros_like, math.sqrt, int(...) and .astype(x.dtype) keep float32.", right=True)
+                note = Message("verdict.right_values.dtype", name=name, dtype=str(yours.dtype))
+                return Verdict("fail", "float32", note, right=True)
 
 
 CHECKS = (check_loading, check_ending, check_errors, check_types, check_shapes, check_values, check_arguments_unchanged,

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from .files import lesson_number
+from .words import words
 from .wrapping import fill, reflow
 
 HEADING = "## Answers to the closing questions"
@@ -11,8 +12,8 @@ BLOCK = re.compile(r"<details>\s*<summary>\s*(\d\d[a-z]?) .*?</summary>(.*?)</de
 ITEM = re.compile(r"^(?=\d+\. )", re.M)
 
 
-def closing_answers(lesson):
-    """Returns {number of the question: its answer in Markdown} for the lesson with this path.
+def closing_answers(lesson: Path) -> dict[int, str]:
+    """Returns {number of the question: its answer in Markdown} for the lesson with this path, in English.
 
     The page is README.md in the lesson's folder. Without the page or the lesson's block, there are no answers.
     """
@@ -25,28 +26,28 @@ def closing_answers(lesson):
 
 def numbered(text):
     """Returns {number: text} of the items of a numbered list, whose further lines are indented as far as the first."""
-    found = {}
+    items = {}
     for item in ITEM.split(text)[1:]:
         mark = re.match(r"(\d+)\. +", item)
-        found[int(mark[1])] = re.sub(f"^ {{1,{mark.end()}}}", "", item[mark.end():].strip(), flags=re.M)
-    return found
+        items[int(mark[1])] = re.sub(f"^ {{1,{mark.end()}}}", "", item[mark.end():].strip(), flags=re.M)
+    return items
 
 
 class Answers:
     """The answers to the closing questions of a lesson, unfolded one after another."""
 
-    def __init__(self, lesson):
-        self.found = closing_answers(lesson)
+    def __init__(self, texts: dict[int, str]):
+        self.texts = texts
         self.latest = 0                         # number of the answer that was shown last
 
     def text(self, number):
         """Returns the answer with this number, or the next one if there is no number, or a sentence why there is none."""
-        later = [n for n in self.found if n > self.latest]
+        later = [n for n in self.texts if n > self.latest]
         if not number and not later:
-            return "  these were all answers; a 1 shows the first one again"
+            return fill(f"  {words('answers.all')}", "    ")
         number = number or str(min(later))
-        if not number.isdecimal() or int(number) not in self.found:
-            return fill(f"  there is no answer {number!r}; choose one of {', '.join(map(str, self.found))}, such as a "
-                        f"{min(self.found)}", "    ")
+        if not number.isdecimal() or int(number) not in self.texts:
+            sentence = words("answers.unknown", number=number, numbers=", ".join(map(str, self.texts)), first=min(self.texts))
+            return fill(f"  {sentence}", "    ")
         self.latest = int(number)
-        return f"\n{reflow(f'{number}. {self.found[self.latest]}')}\n"
+        return f"\n{reflow(f'{number}. {self.texts[self.latest]}')}\n"

@@ -5,6 +5,7 @@ import itertools
 import re
 from dataclasses import dataclass
 
+from ...texts.width import shorten
 from .wrapping import HEADING, fold, terminal_width
 
 CODE = 9                                        # level of a code cell's title, below all headings of prose
@@ -75,13 +76,13 @@ def divided(cell, alone=False):
         return [cell]
     lines = cell.text.splitlines()
     cuts = {node.end_lineno for node in asking} | {node.lineno - 1 for node in asking if alone}
-    found = []
+    parts = []
     for start, end in itertools.pairwise(sorted(cuts | {0, len(lines)})):
         while start < end and not lines[start].strip():
             start += 1
         if start < end:
-            found.append(Cell(cell.title, cell.line + start, "\n".join(lines[start:end]).rstrip()))
-    return found or [cell]
+            parts.append(Cell(cell.title, cell.line + start, "\n".join(lines[start:end]).rstrip()))
+    return parts or [cell]
 
 
 def asks(cell):
@@ -103,19 +104,19 @@ def hidden_answers(source):
         tree = ast.parse(source)
     except SyntaxError:                         # shown as it is; running it reports the error
         return []
-    found = []
+    places = []
     for node in ast.walk(tree):
         hidden = [*node.args[1:], *node.keywords] if is_question(node) else []
         if hidden:
             start = min((part.lineno, part.col_offset) for part in hidden)
-            found.append((*start, node.end_lineno, node.end_col_offset))
-    return sorted(found, reverse=True)
+            places.append((*start, node.end_lineno, node.end_col_offset))
+    return sorted(places, reverse=True)
 
 
-def contents(found, current):
+def contents(every, current):
     """Returns a line for each cell. An arrow marks the current one; titles of code are indented."""
     width, lines = terminal_width(), []
-    for n, cell in enumerate(found):
+    for n, cell in enumerate(every):
         line = f"{'>' if n == current else ' '} {n + 1:3}  {'' if cell.prose is not None else '  '}{cell.name}"
-        lines.append(line if len(line) < width else f"{line[:width - 3]}...")
+        lines.append(shorten(line, width))
     return lines

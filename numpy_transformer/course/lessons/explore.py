@@ -3,6 +3,7 @@
 import tracemalloc
 
 from ...module import Module, is_module
+from .words import words
 
 
 class LatestCalls:
@@ -13,7 +14,7 @@ class LatestCalls:
     """
 
     def __init__(self):
-        self.found = {}                         # {id(module): (module, inputs, output)}
+        self.latest = {}                         # {id(module): (module, inputs, output)}
         self.depth = 0
 
     def __enter__(self):
@@ -27,7 +28,7 @@ class LatestCalls:
             finally:
                 calls.depth -= 1
             if calls.depth == 0 and not named and not tracemalloc.is_tracing():
-                calls.found[id(module)] = (module, inputs, output)
+                calls.latest[id(module)] = (module, inputs, output)
             return output
 
         Module.__call__ = call
@@ -38,13 +39,13 @@ class LatestCalls:
 
     def inputs_of(self, module):
         """Returns (inputs, output) of the module's latest call, or None."""
-        if id(module) not in self.found:
+        if id(module) not in self.latest:
             return None
-        return self.found[id(module)][1:]
+        return self.latest[id(module)][1:]
 
     def loss_of(self, output):
         """Returns (criterion, targets) of a call whose first input was this output, or (None, None)."""
-        for module, inputs, _ in self.found.values():
+        for module, inputs, _ in self.latest.values():
             if len(inputs) == 2 and inputs[0] is output:
                 return module, inputs[1]
         return None, None
@@ -66,11 +67,10 @@ def open_module(module, name, calls):
     from ...explorer import explore
 
     if not is_module(module):
-        raise TypeError(f"{name} is a {type(module).__name__}; e takes the name of a module that the lesson has called, and "
-                        "e alone opens the arrays")
+        raise TypeError(words("variables.no_module", name=name, type=type(module).__name__))
     call = calls.inputs_of(module)
     if call is None:
-        raise ValueError(f"the lesson has not called {name} itself yet; run a cell that does, or choose another module")
+        raise ValueError(words("variables.not_called", name=name))
     inputs, output = call
     criterion, targets = calls.loss_of(output)
     return explore(module, inputs, targets, criterion, title=name).open()

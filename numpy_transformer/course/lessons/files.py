@@ -6,6 +6,8 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
+from .words import words
+
 NAME = re.compile(r"(\d\d[a-z]?)_\w+\.(?:py|ipynb)")
 WRITTEN = re.compile(r"(\d{1,2})([a-z]?)", re.IGNORECASE)
 START = "lesson.start(__name__"                 # every lesson contains this call
@@ -55,8 +57,7 @@ def original_lessons():
     """Returns the folder of the checkout's or the installed lessons. Raises ValueError if there is none."""
     folder = CHECKOUT if lessons_in(CHECKOUT) else installed_lessons()
     if folder is None:
-        raise ValueError("there are no lessons in lessons/ here, and none were installed with the package; install it again, "
-                         "or run the command in a checkout of the project")
+        raise ValueError(words("files.none"))
     return folder
 
 
@@ -72,7 +73,7 @@ def installed_lessons():
 def adapt_links(page):
     """Lets the links of a copied page lead to the figures that the copied lessons draw. Links to other folders become text."""
     text = re.sub(r"\[([^][]*)\]\(\.\./(?!figures/)[^)]*\)", r"\1", page.read_text(encoding="utf-8"))
-    folder = "../my-figures/" if page.resolve().parent.name == "lessons" else "my-figures/"        # see place.figure_folder
+    folder = "../my-figures/" if page.resolve().parent.name == "lessons" else "my-figures/"        # see environment.figure_folder
     text = text.replace("](../figures/", f"]({folder}")
     page.write_text(text, encoding="utf-8")
 
@@ -86,14 +87,16 @@ def copy_lessons(folder):
     folder, source = Path(folder), original_lessons()
     existing = next((path for path in (folder, *folder.absolute().parents) if path.exists()), None)
     if existing is not None and not existing.is_dir():
-        raise ValueError(f"{existing} is a file; name a folder, new or existing")
+        raise ValueError(words("files.target_is_file", path=existing))
     if folder.resolve() == source.resolve():
-        raise ValueError(f"{folder} contains the lessons themselves; name another folder for the copies")
-    files = [*lessons_in(source).values(), *sorted(source.glob("*.md"))]
+        raise ValueError(words("files.target_is_source", folder=folder))
+    files = [*lessons_in(source).values(), *sorted(source.glob("*.md")), *sorted(source.glob("*/*.md"))]        # ko/05_attention.md
+    copies = {folder / file.relative_to(source): file for file in files}
+    missing = [copy for copy in copies if not copy.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    missing = [file for file in files if not (folder / file.name).exists()]
-    for file in missing:
-        shutil.copyfile(file, folder / file.name)
-        if file.suffix == ".md":
-            adapt_links(folder / file.name)
-    return [folder / file.name for file in missing], len(files) - len(missing)
+    for copy in missing:
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copyfile(copies[copy], copy)
+        if copy.suffix == ".md" and copy.parent == folder:              # those of a translation lead to its neighbors
+            adapt_links(copy)
+    return missing, len(files) - len(missing)

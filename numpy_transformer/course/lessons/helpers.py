@@ -6,12 +6,14 @@ import re
 
 import numpy as np
 
-from . import place
+from . import environment
+from .words import words
 from .wrapping import terminal_width, wrapped
 
 # Set while a lesson is stepped through:
 ask = None                                      # asks a question in the terminal
 drawn = None                                    # takes the path of a figure that was drawn
+translation = None                              # Translation of the lesson
 silent = False                                  # True while cells are run again without their output: no figures are drawn
 
 
@@ -21,13 +23,22 @@ def show(**arrays):
         array = np.asarray(array)
         line = f"  {name} {array.shape} {array.dtype}"
         if array.size > 1 and array.dtype.kind == "f":
-            line += f"  min {array.min():.3g}  mean {array.mean():.3g}  max {array.max():.3g}"
+            line += f"  {words('show.range', smallest=array.min(), mean=array.mean(), largest=array.max())}"
             if array.shape[-1] > 1 and np.allclose(array.sum(-1), 1, atol=1e-6):
-                line += "  rows sum to 1"
+                line += f"  {words('show.rows')}"
         print(wrapped(line))
         if array.size <= 30:
             text = np.array2string(array, min(75, terminal_width() - 5), precision=4, suppress_small=True)
             print("    " + text.replace("\n", "\n    "))
+
+
+class BrokenClaim(AssertionError):
+    """A claim of a lesson that does not hold."""
+
+
+def translated(text):
+    """Returns a text of the lesson in the chosen language, and what is no text as it is."""
+    return text if translation is None or not isinstance(text, str) else translation.of(text)
 
 
 def claim(text, condition, detail=""):
@@ -39,8 +50,9 @@ def claim(text, condition, detail=""):
         detail : the numbers that support the claim
     Raises: AssertionError if the claim does not hold.
     """
+    text, detail = translated(text), translated(detail)
     if not np.all(condition):
-        raise AssertionError(f"claim does not hold: {text}. {detail}".rstrip())
+        raise BrokenClaim(words("claim.broken", text=text, detail=detail).rstrip())
     print(wrapped(f"  ✓ {text}   ({detail})" if detail else f"  ✓ {text}"))
 
 
@@ -62,23 +74,25 @@ def predict(question, answer, why=""):
         answer : a number, tuple or text
         why : one or two sentences that explain the answer, printed after a wrong guess only
     """
-    asking = ask_in_notebook if ask is None and place.in_notebook() else ask
+    asking = ask_in_notebook if ask is None and environment.in_notebook() else ask
+    question = translated(question)
+    shown = words(f"question.{answer}") if answer in ("yes", "no") else str(translated(answer))
     guess = None if asking is None else answer_of_reader(asking, wrapped(f"  ? {question}") + "  ", answer)
     if guess is None:
-        print(wrapped(f"  ? {question}  {answer}"))
-    elif agrees(guess, answer):
-        print(wrapped(f"    correct: {answer}"))
+        print(wrapped(f"  ? {question}  {shown}"))
+    elif agrees(guess, answer) or agrees(guess, shown):
+        print(wrapped(f"    {words('question.correct', answer=shown)}"))
     else:
-        print(wrapped(f"    the answer: {answer}"))
+        print(wrapped(f"    {words('question.wrong', answer=shown)}"))
         if why:
-            print(wrapped(f"    {why}"))
+            print(wrapped(f"    {translated(why)}"))
 
 
 def answer_of_reader(asking, question, answer):
     """Returns what the reader answers: "" to see the answer, or None without a reader. Asks again for a yes or no."""
     guess = asking(question)
     while yes_or_no(answer) and guess and guess.strip() and not yes_or_no(guess):
-        guess = asking("    yes or no?  ")
+        guess = asking(f"    {words('question.yes_or_no')}  ")
     return guess
 
 
@@ -101,29 +115,32 @@ def agrees(guess, answer):
 
 def yes_or_no(text):
     """Returns "yes" or "no" for a text whose first word means it, such as "y" or "No."; None for others."""
-    words = normalized(text)
-    return {"y": "yes", "yes": "yes", "n": "no", "no": "no"}.get(words[0]) if words else None
+    first = str((normalized(text) or [""])[0])
+    meanings = {"y": "yes", "yes": "yes", "n": "no", "no": "no"}
+    for meaning in ("yes", "no"):
+        meanings.update(dict.fromkeys(words(f"question.{meaning}_words").lower().split(), meaning))
+    return meanings.get(first)
 
 
 def normalized(text):
     """Returns the words and numbers of an answer as a list, so that (2, 1, 8), "2 1 8.0" and "2, 1 and 8" are equal."""
     text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", str(text).lower())         # thousands separators
     parts = re.findall(r"-?(?:\d+\.?\d*|\.\d+)|[^\W\d_]+", text)
-    return [float(part) if part[-1] in "0123456789." else part for part in parts if part != "and"]
+    return [float(part) if part[-1].isdecimal() or part[-1] == "." else part for part in parts if part != "and"]
 
 
 def figure(name, picture):
-    """Saves a picture as NN_name.png, where NN is the lesson's number, in the folder `place.figure_folder()`."""
+    """Saves a picture as NN_name.png, where NN is the lesson's number, in the folder `environment.figure_folder()`."""
     from ...views import save
 
     if silent:
         return
-    number = place.number()
-    path = save(picture, place.figure_folder(), f"{number}_{name}" if number else name)
-    if place.in_notebook():
+    number = environment.number()
+    path = save(picture, environment.figure_folder(), f"{number}_{name}" if number else name)
+    if environment.in_notebook():
         with contextlib.suppress(ImportError):
             from IPython.display import Image, display
             display(Image(filename=str(path)))
-    print(f"  figure: {os.path.relpath(path)}")
+    print(f"  {words('run.figure', path=os.path.relpath(path))}")
     if drawn is not None:
         drawn(path)

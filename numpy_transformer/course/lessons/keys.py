@@ -1,30 +1,35 @@
 """What the stepper prints about its keys."""
 
-from .wrapping import fill, terminal_width
+from .words import words
+from .wrapping import columns, fill, terminal_width
 
-KEYS = {"Enter": "[Enter] {}", "b": "b back", "g": "g N go to cell N", "l": "l list", "a": "a answers", "p": "p EXPR print",
-        "v": "v variables", "e": "e explore", "o": "o open figure", "r": "r run again", "i": "i Python",
-        "c": "c run to end", "?": "? help", "q": "q quit: "}
+# {what a key does: how the prompt writes it}, in the order of the prompt
+KEYS = {"next": "Enter", "back": "b", "go_to": "g", "list": "l", "answers": "a", "print": "p", "variables": "v",
+        "explore": "e", "figure": "o", "again": "r", "python": "i", "to_end": "c", "help": "?", "quit": "q"}
+# what the key ? explains, with an example of each key
+EXAMPLES = {"next": "Enter", "back": "b", "go_to": "g 7", "list": "l", "print": "p q @ k.T", "variables": "v", "again": "r",
+            "figure": "o", "explore": "e", "explore_call": "e layer", "python": "i", "answers": "a", "to_end": "c",
+            "quit": "q", "help": "?, h"}
 TYPED = 4                                       # columns; a simple terminal scrolls a line that becomes too long
-HELP = {"Enter": "goes on to the next cell; at the last one, ends the lesson", "b": "goes back one cell",
-        "g 7": "goes to cell 7", "l": "lists the cells", "p q @ k.T": "prints an expression, here q @ k.T",
-        "v": "lists the variables with their shapes", "r": "runs the cell again", "o": "opens the latest figure",
-        "e": "opens the arrays in the explorer", "e layer": "opens the latest call of the module `layer` there",
-        "i": "opens Python with the variables; Ctrl-D comes back",
-        "a": "at the last cell, shows the next answer to the closing questions; a 3, the third", "c": "runs to the end",
-        "q": "quits", "? or h": "shows this list"}
 
 
-def prompt(keys):
-    """Returns the keys on as few lines as fit the terminal, with room for what the reader types."""
+def prompt(names: list[str], at_end: bool = False) -> str:
+    """Returns these keys on as few lines as fit the terminal, with room for what the reader types.
+
+    Parameters:
+        names : keys of KEYS
+        at_end : True at the last cell, where Enter ends the lesson
+    """
     lines, room = [""], terminal_width() - TYPED
-    for key in keys:
-        if lines[-1] and len(lines[-1]) + 2 + len(key) >= room:
+    for name in names:
+        key = words("keys.end" if name == "next" and at_end else f"keys.{name}", key=KEYS[name])
+        key += ": " if name == names[-1] else ""
+        if lines[-1] and columns(lines[-1]) + 2 + columns(key) >= room:
             lines.append("")
         lines[-1] += f"  {key}" if lines[-1] else key
     return "\n".join(lines)
 
 
-def explained():
+def explained() -> str:
     """Returns a line about each key, wrapped to the terminal."""
-    return "\n".join(fill(f"  {key:9}  {text}", " " * 13) for key, text in HELP.items())
+    return "\n".join(fill(f"  {key:9}  {words(f'help.{name}')}", " " * 13) for name, key in EXAMPLES.items())

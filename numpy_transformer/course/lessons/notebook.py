@@ -4,15 +4,14 @@ import json
 import re
 from pathlib import Path
 
-from .answers import closing_answers
 from .cells import asks, cells, divided
 from .files import START, lesson_number
+from .translation import Translation
+from .words import words
 
 METADATA = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python"}}
 FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}      # for Jupyter, and for books made of notebooks
-ABOUT_QUESTIONS = ("*The cells that ask a question are folded, because their code contains the answer. Run such a cell, type your "
-                   "answer below it, and press Enter; Enter alone shows the answer. (Not every editor folds them.)*")
 
 
 def write_notebook(lesson, out):
@@ -22,32 +21,33 @@ def write_notebook(lesson, out):
     """
     out = Path(out)
     if out.suffix != ".ipynb":
-        raise ValueError(f"{str(out)!r} is not the name of a notebook; use one that ends in .ipynb")
+        raise ValueError(words("notebook.no_name", path=str(out)))
     if not out.parent.is_dir():
-        raise ValueError(f"there is no folder {str(out.parent)!r} for the notebook; create it, or name another file with --out")
+        raise ValueError(words("notebook.no_folder", folder=str(out.parent)))
     if out.exists():
-        raise ValueError(f"{str(out)!r} exists already and may contain your work; remove it, or name another file with --out")
+        raise ValueError(words("notebook.exists", path=str(out)))
     out.write_text(json.dumps(notebook(lesson), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return out
 
 
 def notebook(lesson):
     """Returns a lesson as the contents of a notebook. The titles of its cells become headings, and questions folded cells."""
-    number, found = lesson_number(lesson), []
-    for cell in cells(lesson.read_text(encoding="utf-8")):
+    number, contents = lesson_number(lesson), []
+    translation = Translation(lesson)
+    for cell in translation.cells(cells(lesson.read_text(encoding="utf-8"))):
         if cell.prose is not None:
-            found.append(("markdown", cell.prose))
+            contents.append(("markdown", cell.prose))
             continue
         if cell.title:
-            found.append(("markdown", f"### {cell.title}"))
+            contents.append(("markdown", f"### {cell.title}"))
         for part in divided(cell, alone=True):
-            found.append(("question" if asks(part) else "code", part.text.replace(f"{START})", f'{START}, "{number}")')))
-    if any(kind == "question" for kind, _ in found):
-        found.insert(1, ("markdown", ABOUT_QUESTIONS))
-    answers = closing_answers(lesson)
+            contents.append(("question" if asks(part) else "code", part.text.replace(f"{START})", f'{START}, "{number}")')))
+    if any(kind == "question" for kind, _ in contents):
+        contents.insert(1, ("markdown", words("notebook.questions")))
+    answers = translation.answers()
     if answers:
-        found.append(("markdown", folded(answers)))
-    return {"cells": [notebook_cell(kind, text, f"lesson-{number}-{n}") for n, (kind, text) in enumerate(found, 1)],
+        contents.append(("markdown", folded(answers)))
+    return {"cells": [notebook_cell(kind, text, f"lesson-{number}-{n}") for n, (kind, text) in enumerate(contents, 1)],
             "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
 
 
@@ -62,4 +62,4 @@ def notebook_cell(kind, text, name):
 def folded(answers):
     """Returns the answers to the closing questions, of which the reader sees a line until it is unfolded."""
     items = [re.sub(r"\n(?=.)", "\n   ", f"{number}. {answer}") for number, answer in answers.items()]
-    return "\n\n".join(["<details><summary>Answers to the exercises of this lesson</summary>", *items, "</details>"])
+    return "\n\n".join([f"<details><summary>{words('notebook.answers')}</summary>", *items, "</details>"])

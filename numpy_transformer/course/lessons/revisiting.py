@@ -9,6 +9,7 @@ import numpy as np
 from . import helpers
 from .explore import LatestCalls
 from .steps import Runner
+from .words import say, words
 from .wrapping import fill
 
 
@@ -75,14 +76,15 @@ class Revisitor(Runner):
     def describe_restoring(self, first, wanted):
         """Returns a sentence about the cells from `first` to before `wanted`, which bring the variables to `wanted`."""
         again = first == 0 and self.seconds     # False if no cell has run yet
-        gone = "; changes of your own are gone" if self.changed else ""
-        change = f", so that the variables are those before cell {wanted + 1}{gone}" if again else ""
+        gone = words("restore.changes_gone") if self.changed else ""
         if self.same(first, wanted):
-            return f"the variables are those at the start{gone}"
-        cells = f"cells {first + 1} to {wanted} are" if wanted - first > 1 else f"cell {wanted} is"
+            return words("restore.at_start") + gone
+        count = "many" if wanted - first > 1 else "one"
+        sentence = words(f"restore.{count}_{'again' if again else 'first'}", first=first + 1, last=wanted)
         seconds = sum(self.seconds.get(n, 0) for n in range(first, wanted))
-        time = f" (about {seconds:.0f} s)" if seconds >= 1 else ""
-        return f"{cells} run {'again' if again else 'first'}, without output{time}{change}"
+        if seconds >= 1:
+            sentence += f" {words('restore.seconds', seconds=seconds)}"
+        return sentence + words("restore.variables", cell=wanted + 1) + gone if again else sentence
 
     def run_silently(self):
         """Runs the current cell without its output and questions. Returns False after an error or Ctrl-C."""
@@ -97,8 +99,7 @@ class Revisitor(Runner):
             helpers.silent = False
         if not completed:
             print(errors.getvalue(), end="", file=sys.stderr)
-            reason = "was interrupted" if self.done is None else "raised an error"
-            print(fill(f"  cell {self.at + 1} {reason}, so the lesson stops there; r runs it again", "    "))
+            say("restore.interrupted" if self.done is None else "restore.failed", cell=self.at + 1)
         return completed
 
 

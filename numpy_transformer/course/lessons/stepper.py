@@ -3,13 +3,15 @@
 import code
 import contextlib
 
-from . import helpers, pictures
+from . import helpers
 from .answers import Answers
 from .cells import contents, divided
 from .files import lesson_number
 from .keys import KEYS, explained, prompt
 from .revisiting import Revisitor
 from .variables import print_page, print_value, print_variables
+from .viewer import open_picture
+from .words import say, words
 from .wrapping import fill, reflow
 
 
@@ -24,14 +26,14 @@ class Stepper(Revisitor):
         with contextlib.suppress(ImportError):  # without it, input() has no arrow keys and no history
             import readline  # noqa: F401
         self.pausing = True
-        self.answers = Answers(path)
+        self.answers = Answers(self.translation.answers())
         self.figure = None                      # path of the latest figure
-        self.protocol = None                    # how the terminal shows figures; found out at the first one
         self.shown = {}                         # {index of a cell: how many of its parts have been shown}
         self.told = False                       # whether the reader has been told about the keys at a question
         helpers.ask, helpers.drawn = self.ask, self.drawn
 
     def close(self):
+        super().close()
         helpers.ask = helpers.drawn = None
 
     def run_all(self):
@@ -48,7 +50,7 @@ class Stepper(Revisitor):
             if self.latest == self.at:          # seen again after a look back at the text
                 self.done = self.at + 1
                 if self.pausing:
-                    print(fill("  this cell has been run, and the variables are as it left them; r runs it again", "    "))
+                    say("cell.has_been_run")
             elif self.restore():
                 self.run_current()
             else:                               # a cell that failed on the way is the current one
@@ -56,20 +58,21 @@ class Stepper(Revisitor):
         elif not self.pausing:
             self.run_straight(self.at)          # only its headings
         while self.pausing:
-            following = self.answer(input(prompt(self.shown_keys())).strip())
+            following = self.answer(input(prompt(self.shown_keys(), self.at_end)).strip())
             if following is not None:
                 return following
         return self.at + 1
 
     def show(self):
         """Prints the current cell, up to its first question if it has not been run."""
-        cell, place = self.cells[self.at], f"cell {self.at + 1} of {len(self.cells)}"
+        cell, place = self.cells[self.at], {"cell": self.at + 1, "cells": len(self.cells)}
         if cell.prose is not None:
-            print(f"\n--- {place}\n\n{reflow(cell.prose)}")
+            print(f"\n--- {words('cell.place', **place)}\n\n{reflow(cell.prose)}")
         else:
             source = cell if self.latest == self.at else divided(cell)[0]
             self.shown[self.at] = 1
-            print(f"\n{fill(f'--- {place}: {cell.title}', '    ')}\n\n{source.numbered_source}\n")
+            heading = fill(f"--- {words('cell.titled', title=cell.title, **place)}", "    ")
+            print(f"\n{heading}\n\n{source.numbered_source}\n")
 
     def parts(self, index):
         """Yields the parts of a cell. What follows a question may contain its answer, so it is shown after the question."""
@@ -87,7 +90,7 @@ class Stepper(Revisitor):
             else:
                 self.run_straight(self.at)
         except KeyboardInterrupt:
-            print("\ninterrupted; r runs the cell again")
+            print(f"\n{words('run.interrupted')}")
             self.pausing = True
         if self.at in self.failed:
             self.pausing = True
@@ -99,7 +102,7 @@ class Stepper(Revisitor):
         if not self.pausing or helpers.silent:
             return None
         if not self.told:
-            print(fill("  (Enter alone shows the answer; v and p EXPR work at a question, too)", "   "))
+            say("question.about")
             self.told = True
         while True:
             line = input(question)
@@ -112,23 +115,16 @@ class Stepper(Revisitor):
                 return line
 
     def drawn(self, path):
-        """Shows a new figure, if the terminal can show pictures."""
         self.figure = path
-        if not self.pausing:
-            return
-        if self.protocol is None:
-            self.protocol = pictures.protocol() or "none"
-        shown = ""
-        with contextlib.suppress(OSError, ValueError):      # a figure that cannot be shown is no error of the lesson
-            shown = pictures.encoded(path, self.protocol) if self.protocol != "none" else ""
-        if shown:
-            print(shown)
 
     def shown_keys(self):
         """Returns the keys that have an effect at the current cell."""
-        at_end = self.at == len(self.cells) - 1
-        useless = {"b": self.at == 0, "a": not (at_end and self.answers.found), "o": self.figure is None}
-        return [text.format("end" if at_end else "next") for key, text in KEYS.items() if not useless.get(key)]
+        useless = {"back": self.at == 0, "answers": not (self.at_end and self.answers.texts), "figure": self.figure is None}
+        return [name for name in KEYS if not useless.get(name)]
+
+    @property
+    def at_end(self):
+        return self.at == len(self.cells) - 1
 
     def answer(self, line):
         """Answers one line from the reader. Returns the index of the cell to go to, or None to stay."""
@@ -141,8 +137,7 @@ class Stepper(Revisitor):
             return alone[key]()
         if key in with_text and (text.strip() or key in "ae"):
             return with_text[key](text.strip())
-        print(fill(f"  {line!r} is not one of these keys; p EXPR prints an expression, g 3 goes to cell 3, and ? "
-                   "explains all keys", "    "))
+        say("keys.unknown", line=line)
         return None
 
     def help(self):
@@ -153,13 +148,13 @@ class Stepper(Revisitor):
 
     def back(self):
         if self.at == 0:
-            print("  this is the first cell")
+            say("cell.first")
             return None
         return self.at - 1
 
     def go_to(self, number):
         if not number.isdecimal() or not 1 <= int(number) <= len(self.cells):
-            print(fill(f"  there is no cell {number!r}; choose 1 to {len(self.cells)}, or press l for the list", "    "))
+            say("cell.unknown", number=number, cells=len(self.cells))
             return None
         self.latest = None                      # the cell is run, even if it has just been
         return int(number) - 1
@@ -180,7 +175,7 @@ class Stepper(Revisitor):
 
     def run_again(self):
         if self.cells[self.at].prose is not None:
-            print("  this cell is text; g N runs the lesson up to cell N")
+            say("cell.text")
         elif self.done == self.at + 1:
             self.changed = True
             self.rewind_generators()
@@ -198,23 +193,22 @@ class Stepper(Revisitor):
 
     def explore(self, expression):
         if self.ready():
-            print_page(expression, self.namespace, f"Lesson {lesson_number(self.path)}", self.calls)
+            print_page(expression, self.namespace, words("variables.title", number=lesson_number(self.path)), self.calls)
 
     def python(self):
         if self.ready():
             with contextlib.suppress(SystemExit):           # exit() returns to the lesson
                 self.changed = True
-                code.interact(fill("Python with the lesson's variables; Ctrl-D returns to the lesson"),
-                              local=self.namespace, exitmsg="")
+                code.interact(fill(words("variables.python")), local=self.namespace, exitmsg="")
 
     def open_figure(self):
         if self.figure is None:
-            print("  no figure has been drawn so far")
-        elif not pictures.open_picture(self.figure.resolve()):
-            print(fill(f"  there is no program here that shows pictures; the figure is {self.figure.resolve()}", "    "))
+            say("figures.none")
+        elif not open_picture(self.figure.resolve()):
+            say("figures.no_viewer", path=self.figure.resolve())
 
     def show_answer(self, number):
-        if self.at < len(self.cells) - 1 or not self.answers.found:
-            print(fill("  the answers to the closing questions are shown at the last cell, if the lesson has any", "    "))
+        if not self.at_end or not self.answers.texts:
+            say("answers.at_end")
         else:
             print(self.answers.text(number))

@@ -6,8 +6,11 @@ import time
 import traceback
 from pathlib import Path
 
+from . import helpers
 from .cells import cells
 from .files import lesson_number
+from .translation import Translation
+from .words import words
 from .wrapping import wrapped
 
 
@@ -16,7 +19,8 @@ class Runner:
 
     def __init__(self, path):
         self.path = path
-        self.cells = cells(path.read_text(encoding="utf-8"))
+        self.translation = helpers.translation = Translation(path)
+        self.cells = self.translation.cells(cells(path.read_text(encoding="utf-8")))
         self.namespace = vars(sys.modules["__main__"])
         self.output = HeadingsFirst(sys.stdout)
         self.at = 0                             # index of the current cell
@@ -62,6 +66,7 @@ class Runner:
 
     def close(self):
         """Called at the end of the lesson, however it ends."""
+        helpers.translation = None
 
 
 class HeadingsFirst:
@@ -92,11 +97,12 @@ class HeadingsFirst:
 
 def print_error(kind, error, trace):
     """Prints an error: one line for a claim that does not hold, and Python's traceback for most others."""
-    if kind is AssertionError and str(error).startswith("claim does not hold"):
+    from ...views import FolderNotWritable  # matplotlib is slow to import; a lesson that can raise this has imported it
+    if kind is helpers.BrokenClaim:
         frames = [frame for frame in traceback.extract_tb(trace) if lesson_number(frame.filename)]
-        place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-        print(wrapped(f"AssertionError: {error}{place}"), file=sys.stderr)
-    elif kind is ValueError and str(error).startswith("pictures cannot be written"):
+        place = [words("claim.place", file=Path(frames[-1].filename).name, line=frames[-1].lineno)] if frames else []
+        print(wrapped(" ".join([f"AssertionError: {error}", *place])), file=sys.stderr)
+    elif kind is FolderNotWritable:
         print(error, file=sys.stderr)
     else:
         sys.__excepthook__(kind, error, trace)

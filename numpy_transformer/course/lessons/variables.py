@@ -8,17 +8,19 @@ import numpy as np
 
 from ...module import Module
 from . import explore, helpers
+from ...texts.width import fitting
+from .words import say, words
 from .wrapping import fill, terminal_width
 
 
 def print_variables(namespace):
     """Prints one line about each variable that is not a module, function or class."""
-    found = {name: value for name, value in namespace.items()
+    shown = {name: value for name, value in namespace.items()
              if not name.startswith("_") and not isinstance(value, (ModuleType, FunctionType, type))}
-    for name, value in found.items():
-        print(f"  {name:16} {describe_variable(value)}"[:terminal_width()])
-    if not found:
-        print("  there are no variables yet")
+    for name, value in shown.items():
+        print(fitting(f"  {name:16} {describe_variable(value)}", terminal_width()))
+    if not shown:
+        say("variables.none")
 
 
 def describe_variable(value):
@@ -26,7 +28,7 @@ def describe_variable(value):
     if isinstance(value, np.ndarray):
         return f"{value.shape} {value.dtype}"
     if isinstance(value, Module):
-        return f"{type(value).__name__}, {value.num_parameters():,} parameters"
+        return words("variables.module", name=type(value).__name__, count=value.num_parameters())
     with contextlib.suppress(Exception):        # a class that the reader is writing may fail in __str__
         return f"{type(value).__name__} {value!s}"[:70].splitlines()[0]
     return type(value).__name__
@@ -58,7 +60,7 @@ def print_page(expression, namespace, title, calls):
             else:
                 path = explore.open_variables(namespace, title)
         named = str(path) in printed.getvalue()             # where no browser was found
-        for line in printed.getvalue().splitlines() if named else [f"The page is {path}"]:
+        for line in printed.getvalue().splitlines() if named else [words("variables.page", path=path)]:
             print(fill(f"  {line}", "    "))
 
 

@@ -5,6 +5,8 @@ import shutil
 import sys
 import textwrap
 
+from ...texts.width import columns, wrap
+
 NARROWEST, WIDEST = 30, 100
 VERBATIM = re.compile(r"\||    ")               # lines of prose that are not reflowed: tables and code
 FENCED = re.compile(r"\s*^```\w*\n(.*?)\n```$\s*", re.M | re.S)
@@ -15,21 +17,20 @@ FOLDED = "↳ "                                   # marks what continues a line 
 
 def terminal_width():
     """Returns the terminal's width, but at most 100 columns, because longer lines of prose are hard to read."""
-    columns = shutil.get_terminal_size((WIDEST, 24)).columns or WIDEST          # some terminals say 0
-    return min(max(columns, NARROWEST), WIDEST)
+    width = shutil.get_terminal_size((WIDEST, 24)).columns or WIDEST            # some terminals say 0
+    return min(max(width, NARROWEST), WIDEST)
 
 
 def wrapped(line, indent="    "):
     """Wraps a line to the terminal with a hanging indent. Output that goes to a file or a pipe stays as it is."""
-    if not sys.stdout.isatty() or len(line) <= terminal_width():
+    if not sys.stdout.isatty() or columns(line) <= terminal_width():
         return line
     return fill(line, indent)
 
 
 def fill(text, indent=""):
     """Wraps text to the terminal; the second line and those after it start with `indent`."""
-    return textwrap.fill(text, terminal_width(), subsequent_indent=indent, break_long_words=False,
-                         break_on_hyphens=False)
+    return "\n".join(wrap(text, terminal_width(), subsequent_indent=indent, break_long_words=False))
 
 
 def reflow(prose):
@@ -62,10 +63,8 @@ def fold(line, gutter="", mark=FOLDED):
     The continuation is indented like the line, so that all that is added is the line break and the mark.
     """
     room = terminal_width() - len(gutter)
-    if len(line) <= room:
+    if columns(line) <= room:
         return gutter + line
     indent = line[:len(line) - len(line.lstrip())]
-    parts = textwrap.wrap(line, room, subsequent_indent=f"{indent}  {mark}", drop_whitespace=False, replace_whitespace=False,
-                          break_on_hyphens=False)
-    rest = [part.rstrip().replace(f"{mark} ", mark, 1) for part in parts[1:]]              # the space of the line break
-    return "\n".join([gutter + parts[0].rstrip(), *(" " * len(gutter) + part for part in rest)])
+    first, *rest = wrap(line, room, subsequent_indent=f"{indent}  {mark}")
+    return "\n".join([gutter + first, *(" " * len(gutter) + part for part in rest)])

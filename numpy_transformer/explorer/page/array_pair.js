@@ -3,14 +3,14 @@
 
 import { button, h, replace } from "explorer/dom";
 import { formatNumber, fullNumber } from "explorer/format";
-import { t } from "explorer/strings";
+import { axisName, t } from "explorer/strings";
 import { agrees } from "explorer/agreement";
 import { defaultView, heldAxes, viewShowing } from "explorer/array_view";
 import { entryChoices, orderChoice } from "explorer/axis_choices";
 import { colorBar, zeroCount } from "explorer/color_bar";
 import { contributors } from "explorer/derivation";
 import { heatmap } from "explorer/heatmap";
-import { litIn } from "explorer/lit";
+import { litIn } from "explorer/highlighted_cells";
 import { largestIn } from "explorer/noise";
 import { axesOf, contributionRef, gradientRef, indexText } from "explorer/refs";
 import { saveButton } from "explorer/svg_export";
@@ -95,7 +95,7 @@ class ArrayPair {
   heading() {
     const { value, doc, axes, shape } = this;
     const words = shape.length
-      ? `${shape.join(" × ")} (${axes.map((axis) => axis.name).join(", ")})`
+      ? `${shape.join(" × ")} (${axes.map(axisName).join(", ")})`
       : t("pair.scalar");
     const letter = symbolText(this.name);
     return h(

@@ -1,6 +1,8 @@
 // What part of an array a heatmap shows: which axis runs along its rows and which along its columns, where the other
 // axes are held, and which window of the rows and columns fits. Pure functions: no page, no store.
 
+import { axisName, t } from "explorer/strings";
+
 // The last two axes are drawn, the others are held at their first entry unless `fixed` says where.
 export function defaultView(shape, fixed = {}) {
   const rank = shape.length;
@@ -75,6 +77,6 @@ export function windowAround(wanted, size, count) {
 export function axisTitles(axes) {
   return axes.map((axis, i) => {
     const twin = axes.some((other, j) => j !== i && other.name === axis.name);
-    return twin ? `${axis.name} (axis ${i})` : axis.name;
+    return twin ? t("axis.twin", { name: axisName(axis), axis: i }) : axisName(axis);
   });
 }

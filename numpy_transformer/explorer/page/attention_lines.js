@@ -3,7 +3,8 @@
 
 import { s } from "explorer/dom";
 import { cssColor } from "explorer/colors";
-import { shortened } from "explorer/small_matrix";
+import { LABEL_WIDTH } from "explorer/small_matrix";
+import { shorten, widest } from "explorer/text_width";
 
 export const DASHES = ["none", "9 4", "2 3", "9 3 2 3"];      // of the lines of the first, second ... head that is drawn
 const MOST_LINES = 1500;                      // more lines than this can neither be seen nor drawn quickly
@@ -16,7 +17,7 @@ export function attentionLines(options) {
   const { queries, keys, large } = options;
   const step = large ? 44 : 28;
   const font = large ? 24 : 14;
-  const room = Math.min(large ? 230 : 130, 24 + font * 0.62 * Math.max(7, longest([...queries, ...keys])));
+  const room = Math.min(large ? 230 : 130, 24 + font * 0.62 * Math.max(widest(options.titles), Math.min(LABEL_WIDTH, widest([...queries, ...keys]))));
   const width = 2 * room + (large ? 330 : 200);
   const height = step * Math.max(queries.length, keys.length) + step;
   const svg = s("svg", { class: "attention-lines", width, height, viewBox: `0 0 ${width} ${height}`, role: "group",
@@ -27,10 +28,6 @@ export function attentionLines(options) {
   svg.append(heading(options.titles[0], room - 8, "end", step), heading(options.titles[1], width - room + 8, "start", step));
   svg.append(lines, ...tokens(svg, lines, options, scene));
   return svg;
-}
-
-function longest(labels) {
-  return Math.min(10, Math.max(...labels.map((label) => label.length)));
 }
 
 function heading(text, x, anchor, step) {
@@ -80,7 +77,7 @@ function tokens(svg, lines, options, scene) {
     s("rect", { x: side === "query" ? 0 : x - 6, y: scene.y(i) - scene.step / 2, width: scene.room - 2, height: scene.step,
       rx: 4, class: "token-ground" }),
     s("text", { x, y: scene.y(i), "font-size": scene.font, "text-anchor": side === "query" ? "end" : "start",
-      "dominant-baseline": "central" }, shortened(label)));
+      "dominant-baseline": "central" }, shorten(label, LABEL_WIDTH)));
     node.addEventListener("pointerenter", () => look(side, i));
     node.addEventListener("pointerleave", () => look(null));
     node.addEventListener("focus", () => look(side, i));

@@ -2,7 +2,7 @@
 // side by side with their difference.
 
 import { h } from "explorer/dom";
-import { t } from "explorer/strings";
+import { axisName, t } from "explorer/strings";
 import { formatNumber } from "explorer/format";
 import { bars } from "explorer/bars";
 import { smallMatrix } from "explorer/small_matrix";
@@ -188,7 +188,7 @@ function axisFields(doc, value, shape, leading, own, draw) {
   const fields = leading.map((chosen, axis) => {
     const choose = (i) => { own.slice = leading.map((old, other) => (other === axis ? i : old)); draw(); };
     const options = Array.from({ length: shape[axis] }, (_, i) => [i, String(i)]);
-    const label = value.axes[axis]?.name ?? t("changes.axis", { axis });
+    const label = axisName(value.axes[axis] ?? { name: `axis ${axis}` });
     return shape[axis] > 1 && selectField(label, `compare-axis-${axis}`, options, chosen, choose);
   });
   return fields.some(Boolean) && h("div", { class: "controls" }, fields);

@@ -1,5 +1,7 @@
 // Numbers as texts: three or four significant digits on the page, all digits in titles and for screen readers.
 
+import { t } from "explorer/strings";
+
 const SUPERSCRIPT = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 
 export function formatNumber(x, digits = 3) {
@@ -35,7 +37,7 @@ export function formatCount(n) {
 }
 
 export function formatShape(shape) {
-  return shape.length === 0 ? "a single number" : shape.join(" × ");
+  return shape.length === 0 ? t("pair.scalar") : shape.join(" × ");
 }
 
 function notFinite(x) {

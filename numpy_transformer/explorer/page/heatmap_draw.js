@@ -2,10 +2,11 @@
 // crossed out, labels at the edges. Only drawing: what is shown, and what a key does, is heatmap.js's part.
 
 import { colorOf, inkOn } from "explorer/colors";
+import { shorten, widest } from "explorer/text_width";
 
 const NUMBERS_FROM = 26; // width in pixels from which a cell may have room for its number
 const DOTS_FROM = 5;
-const LABEL_LENGTH = 9;
+const LABEL_WIDTH = 9; // in Latin letters
 
 // Where everything stands: widths of the gutters and the size of a cell, for a window that has to fit into `width`.
 export function layoutFor({
@@ -20,10 +21,9 @@ export function layoutFor({
   tallest,
   maxHeight,
 }) {
-  const widest = (labels) => Math.max(0, ...labels.map((label) => Math.min(label.length, LABEL_LENGTH)));
-  const left = rowLabels.length ? Math.ceil(widest(rowLabels) * fontSize * 0.6) + 8 : 1;
+  const left = rowLabels.length ? Math.ceil(Math.min(widest(rowLabels), LABEL_WIDTH) * fontSize * 0.6) + 8 : 1;
   const slanted = widest(columnLabels) > 2;
-  const letters = slanted ? widest(columnLabels) * 0.5 : 1;
+  const letters = slanted ? Math.min(widest(columnLabels), LABEL_WIDTH) * 0.5 : 1;
   const top = columnLabels.length ? Math.ceil(letters * fontSize + 8) : 1;
   const right = slanted ? fontSize * 2 : 1;
   const fit = Math.floor((width - left - right) / columns);
@@ -171,11 +171,7 @@ function write(context, box, text, color, font) {
   context.font = font;
   context.textAlign = "center";
   context.textBaseline = "middle";
-  context.fillText(shorten(text), box.x + box.width / 2, box.y + box.height / 2 + 0.5, box.width - 2);
-}
-
-function shorten(label) {
-  return label.length > LABEL_LENGTH ? `${label.slice(0, LABEL_LENGTH - 1)}…` : label;
+  context.fillText(shorten(text, LABEL_WIDTH), box.x + box.width / 2, box.y + box.height / 2 + 0.5, box.width - 2);
 }
 
 // Labels that would overlap are left out at a regular distance; the first always stands.
@@ -187,10 +183,10 @@ export function drawLabels(context, layout, { rowLabels, columnLabels, style, st
     if (row % everyRow !== 0 && strong.row !== row) return;
     context.textAlign = "right";
     context.fillStyle = strong.row === row ? style.text : style.muted;
-    context.fillText(shorten(label), layout.left - 5, layout.top + (row + 0.5) * layout.cellHeight);
+    context.fillText(shorten(label, LABEL_WIDTH), layout.left - 5, layout.top + (row + 0.5) * layout.cellHeight);
   });
 
-  const needed = layout.slanted ? 1.4 * layout.fontSize : layout.fontSize * 0.7 * longest(columnLabels) + 4;
+  const needed = layout.slanted ? 1.4 * layout.fontSize : layout.fontSize * 0.7 * Math.max(1, widest(columnLabels)) + 4;
   const everyColumn = Math.max(1, Math.ceil(needed / layout.cellWidth));
   columnLabels.forEach((label, column) => {
     if (column % everyColumn !== 0) return;
@@ -199,13 +195,9 @@ export function drawLabels(context, layout, { rowLabels, columnLabels, style, st
     context.textAlign = layout.slanted ? "left" : "center";
     if (layout.slanted) context.rotate(-Math.PI / 4);
     context.fillStyle = strong.column === column ? style.text : style.muted;
-    context.fillText(shorten(label), 0, layout.slanted ? 0 : -layout.fontSize / 2);
+    context.fillText(shorten(label, LABEL_WIDTH), 0, layout.slanted ? 0 : -layout.fontSize / 2);
     context.restore();
   });
-}
-
-function longest(labels) {
-  return Math.max(1, ...labels.map((label) => label.length));
 }
 
 // A ring around a cell: on light and dark cells alike, so it has a light line inside a dark one.

@@ -2,7 +2,7 @@
 // together, and gives entries their names: other files never cut strings.
 
 import { lookup } from "explorer/lookup";
-import { t } from "explorer/strings";
+import { axisName, t } from "explorer/strings";
 
 const GRADIENT = "grad ";
 const VIA = " via ";
@@ -89,7 +89,7 @@ export function placeText(doc, axis, i, batch = 0) {
   const tokens = tokensOfAxis(doc, axis, batch);
   const uncounted = tokens && tokens[i] === "" && axis.tokens === "targets" ? ` ${t("refs.not_counted")}` : "";
   const token = tokens && tokens[i] ? ` “${tokens[i]}”` : uncounted;
-  return `${axis.name} ${i}${token}`;
+  return `${t("axis.entry", { name: axisName(axis), i })}${token}`;
 }
 
 // A whole index in words. A batch of one sequence goes without saying.

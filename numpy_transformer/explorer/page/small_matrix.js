@@ -5,8 +5,10 @@
 import { s } from "explorer/dom";
 import { colorOf, cssColor } from "explorer/colors";
 import { t } from "explorer/strings";
+import { shorten, widest } from "explorer/text_width";
 
 const MOST_CELLS = 900;                       // above this number of cells, an image instead of boxes
+export const LABEL_WIDTH = 10;                // of a token, in Latin letters
 const FONT = 11;
 const LARGE_FONT = 24;
 const ROOM = 14;                              // width of all cells, in font sizes
@@ -49,8 +51,7 @@ function cellSize({ rows, columns }, font) {
 
 function labelRoom(labels, size, font) {
   if (size < font) return 1;
-  const longest = Math.max(...labels.map((label) => shortened(label).length));
-  return 0.7 * font + longest * 0.62 * font;
+  return 0.7 * font + Math.min(LABEL_WIDTH, widest(labels)) * 0.62 * font;
 }
 
 function hatching(id) {
@@ -97,16 +98,11 @@ function labels(rows, columns, { size, left, top, font }) {
   if (size < font) return [];
   const look = { class: "label", "font-size": font, "dominant-baseline": "central" };
   const texts = rows.map((label, i) => s("text", { ...look, x: left - 0.4 * font, y: top + (i + 0.5) * size,
-    "text-anchor": "end" }, shortened(label)));
+    "text-anchor": "end" }, shorten(label, LABEL_WIDTH)));
   columns.forEach((label, j) => texts.push(s("text", { ...look,
-    transform: `translate(${left + (j + 0.5) * size},${top - 0.4 * font}) rotate(-90)` }, shortened(label))));
+    transform: `translate(${left + (j + 0.5) * size},${top - 0.4 * font}) rotate(-90)` }, shorten(label, LABEL_WIDTH))));
   return texts;
 }
-
-export function shortened(label, most = 10) {
-  return label.length > most ? `${label.slice(0, most - 1)}…` : label;
-}
-
 function attachPointer(svg, { rows, columns, describe, choose, hover }, { size, left, top }) {
   const cellAt = (event) => {
     const box = svg.getBoundingClientRect();

@@ -68,7 +68,7 @@ async function meanOf(app, doc) {
   }
   const mean = losses.reduce((sum, one) => sum + one, 0) / losses.length;
   if (!(Math.abs(mean - doc.loss) < 1e-5 * Math.abs(doc.loss))) return "";
-  return t("tour.loss.mean", { n: losses.length, loss: formatNumber(doc.loss, 4) });
+  return losses.length > 1 ? ` ${t("tour.loss.mean", { n: losses.length, loss: formatNumber(doc.loss, 4) })}` : "";
 }
 
 async function firstGradient(app, doc) {

@@ -180,7 +180,7 @@ function sentenceFor(doc, at) {
 function gathered(look, item) {
   const [name, output] = Object.entries(item.outputs)[0];
   const senders = look.value(output).consumers.filter(({ op }) => look.stepOf(op, "backward") !== null);
-  return senders.length > 1 ? t("sentence.sum", { n: senders.length, count: senders.length, name: `d${name}` }) : null;
+  return senders.length > 1 ? t("sentence.sum", { n: senders.length, name: `d${name}` }) : null;
 }
 
 function sign(name) {

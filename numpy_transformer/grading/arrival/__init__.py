@@ -2,7 +2,7 @@
 
 records.py      what comes out: students with attempts, other files, problems and remarks
 delivery.py     who handed in what; formats.py, gradescope.py and github.py know how each system names things
-beside.py       what lies beside the students' work: the command's own outputs, downloads of whole classes
+not_submissions.py  what lies among the students' work: the command's own outputs, downloads of whole classes
 search.py       what one student handed in, in folders, archives (items.py, archives.py) and notebooks (notebooks.py)
 names.py        which exercise a file belongs to, by its name and by what it defines (statements.py)
 reading.py      bytes to source: encodings, line ends, and what word processors put into code
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import archives
 from .delivery import Delivery, holds_students, notes_on_names
-from .formats import told_apart
+from .formats import distinct_names
 from .items import OnDisk, Unreadable
 from .names import lessons_in, numbers_in, stem_of
 from .records import File, Problem, Student
@@ -52,7 +52,7 @@ def read_class(place, only=None):
         delivery = Delivery(list(only or []), stack)
         try:
             top = stack.enter_context(archives.opened(item, whole_class=True)) if is_archive else item
-            delivery.go_through(unwrapped(top, is_archive))
+            delivery.assign_items(unwrapped(top, is_archive))
         except Unreadable as error:
             raise ValueError(f"{str(place)!r} {error}") from error
     delivery.check_downloads(place)
@@ -64,7 +64,7 @@ def read_class(place, only=None):
     if delivery.bare:
         notes.append(f"{listed(delivery.bare)} lies beside the students' folders and belongs to no student")
     class_ = []
-    for key, name in told_apart(owners).items():
+    for key, name in distinct_names(owners).items():
         student, sentences = build(name, delivery.handed_in[key], delivery.only)
         class_.append(student)
         notes += sentences
@@ -81,7 +81,7 @@ def unwrapped(top, is_archive):
         return items[0]
     folders = [item for item in inside if item.is_folder or archives.is_archive(item.name)]
     is_class = len(folders) > 1 and not any(stem_of(item.name) and not item.is_folder for item in inside)
-    of_exercises = any(numbers_in(item.name)[0] or lessons_in(item.name) for item in folders)
+    of_exercises = any(numbers_in(item.name) or lessons_in(item.name) for item in folders)
     return items[0] if is_archive and is_class and not of_exercises else top
 
 

@@ -63,7 +63,7 @@ def opened(item, whole_class=False):
 
 
 @contextlib.contextmanager
-def damage_is_told():
+def damage_as_unreadable():
     """Turns errors while a file in an archive is read into Unreadable."""
     try:
         yield
@@ -82,7 +82,7 @@ class InZip(Item):
 
     @contextlib.contextmanager
     def open(self):
-        with damage_is_told(), self.archive.open(self.info) as file:
+        with damage_as_unreadable(), self.archive.open(self.info) as file:
             yield file
 
 
@@ -157,7 +157,7 @@ class InTar(Item):
 
     @contextlib.contextmanager
     def open(self):
-        with damage_is_told(), self.archive.extractfile(self.info) as file:
+        with damage_as_unreadable(), self.archive.extractfile(self.info) as file:
             yield file
 
 

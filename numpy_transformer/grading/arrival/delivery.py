@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from . import archives, formats, github, gradescope, names, not_students as beside
+from . import archives, formats, github, gradescope, names, not_submissions
 from .items import Unreadable
 from .search import KINDS, Search
 from .text import folded, listed, one_line
@@ -37,7 +37,7 @@ class Delivery:
     folders: dict = field(default_factory=dict)
     downloads: dict = field(default_factory=dict)
 
-    def go_through(self, top, depth=0):
+    def assign_items(self, top, depth=0):
         """Assigns every item in a folder to its owner."""
         items = top.children()
         metadata = self.metadata(items)
@@ -47,15 +47,15 @@ class Delivery:
         logins, times = github.logins(clones, top.name), github.commit_times(clones)
         for item in items:
             if item.name in metadata:
-                self.add_submission(item.name, metadata.pop(item.name), searched(item))
+                self.add_submission(item.name, metadata.pop(item.name), search_item(item))
             elif item.name in clones and logins[item.name]:
                 self.add(github_owner(logins[item.name], roster, times.get(item.name)), item)
             elif item.name in clones:
                 self.notes.append(f"{one_line(item.name)} was taken for the starter code and is not graded")
-            elif beside.is_feedback(item):
+            elif not_submissions.is_feedback(item):
                 self.notes.append(f"{one_line(item.where)} holds feedback that this command wrote, and was left out")
             elif not (item.name == gradescope.METADATA or ROSTER.fullmatch(item.name)
-                      or beside.is_picture_of_a_table(item, items)):
+                      or not_submissions.is_picture_of_a_table(item, items)):
                 self.add_item(item, depth)
         for name, entry in metadata.items():    # Gradescope gives no folder to a submission without files
             self.add_submission(name, entry, Search())
@@ -116,11 +116,11 @@ class Delivery:
             self.add(owner, item)
         elif depth < DEEPEST and self.is_delivery(item):
             with contextlib.suppress(Unreadable):
-                self.go_through(self.inside(item), depth + 1)
+                self.assign_items(self.inside(item), depth + 1)
         elif item.is_folder:
             owner = formats.plain_owner(item.name)
             self.folders.setdefault(owner.name, []).append(item.where)
-            download = beside.download_in(item)
+            download = not_submissions.find_class_download(item)
             if download:
                 self.downloads[item.where] = download
             self.add(owner, item)
@@ -151,7 +151,7 @@ class Delivery:
         is_archive = archives.is_archive(item.name)
         if split:
             self.add(formats.plain_owner(*split), item)
-        elif names.named_only(re.sub(r"(\.\w+){1,2}$", "", item.name) if stem is None else stem):
+        elif names.is_exercise_name(re.sub(r"(\.\w+){1,2}$", "", item.name) if stem is None else stem):
             self.bare.append(item.name)
         elif is_archive:
             self.add(formats.plain_owner(archives.stem_of(item.name), item.name), item)
@@ -164,7 +164,7 @@ class Delivery:
         """Adds Kim.py, Kim.ipynb or Kim_softmax_backward.py."""
         person, own = names.split_function(names.split_marks(stem)[0])
         owner = formats.plain_owner(person, own + suffix if own else item.name)
-        search = searched(item, owner)
+        search = search_item(item, owner)
         is_work = any(one.answers for one in search.found) or search.problems
         if is_work or own or item.problem or self.only and len(self.only) == 1 and search.found:
             self.handed_in.setdefault(owner.key, []).append((owner, search))
@@ -173,10 +173,10 @@ class Delivery:
 
     def add(self, owner, item):
         if owner.kind != "receipt":
-            self.handed_in.setdefault(owner.key, []).append((owner, searched(item, owner)))
+            self.handed_in.setdefault(owner.key, []).append((owner, search_item(item, owner)))
 
 
-def searched(item, owner=None):
+def search_item(item, owner=None):
     """Returns the Search of an item."""
     search = Search()
     if owner and owner.kind == "link":

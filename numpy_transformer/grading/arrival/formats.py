@@ -105,7 +105,7 @@ def split_plain(name):
     return (match["name"], match["rest"]) if match else None
 
 
-def told_apart(owners):
+def distinct_names(owners):
     """Returns {key: name} with different names: students with the same name get their id in brackets.
 
     Parameters:

@@ -18,7 +18,7 @@ WRITEFILE = re.compile(r"%%(?:writefile|file)[ \t]+(?:-a[ \t]+)?[\"']?([^\s\"']+
 
 
 @dataclass
-class Cell:
+class NotebookCell:
     """A code cell: its source without magics, its tags, and the file that it writes with %%writefile, if any."""
 
     source: str
@@ -47,7 +47,7 @@ def cells(content):
 
 
 def cell_of(cell):
-    """Returns the Cell, and whether anything was left out."""
+    """Returns the NotebookCell, and whether anything was left out."""
     source = cell.get("source", cell.get("input", ""))
     source = "".join(source) if isinstance(source, list) else source
     tags = cell.get("metadata", {}).get("tags", [])
@@ -57,12 +57,12 @@ def cell_of(cell):
     if first.startswith("%%"):
         written = WRITEFILE.match(first)
         if written:
-            return Cell(rest, tags, written[1]), False
+            return NotebookCell(rest, tags, written[1]), False
         word = first[2:].split()[:1]
         source = rest if word and word[0] in KEPT_MAGICS else ""
-        return Cell(without_magics(source), tags), True
+        return NotebookCell(without_magics(source), tags), True
     plain = without_magics(source)
-    return Cell(plain, tags), plain != source
+    return NotebookCell(plain, tags), plain != source
 
 
 def without_magics(source):

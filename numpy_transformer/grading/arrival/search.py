@@ -24,7 +24,7 @@ MOST_FILES, MOST_BYTES = 20_000, 1 << 28        # of one student
 
 
 @dataclass
-class Found:
+class FoundFile:
     """Python source that was found.
 
     Parameters:
@@ -41,7 +41,7 @@ class Found:
     where: str
     path: tuple
     sources: dict
-    marks: names.Marks
+    marks: names.CopyMarks
     modified: datetime | None = None
     answers: tuple = ()
     spare: tuple = ()
@@ -158,11 +158,11 @@ class Search:
     def add(self, item, name, folders, stem, text, remarks, surely_python):
         plain, marks = names.split_marks(stem)
         found = statements(text)
-        answers, spare, defined, mislabeled = names.answered(plain, folders, found)
+        answers, spare, defined, mislabeled = names.exercises_answered(plain, folders, found)
         if not surely_python and not answers:
             self.others.append(name)
             return
-        self.found.append(Found(name, item.where, (*reversed(folders), name), {"": text}, marks, item.modified, answers,
+        self.found.append(FoundFile(name, item.where, (*reversed(folders), name), {"": text}, marks, item.modified, answers,
                                 spare, defined, mislabeled, remarks))
 
     def read_notebook(self, content, item, name, folders, stem):
@@ -178,12 +178,12 @@ class Search:
                 tagged.setdefault(number, []).append(cell)
         plain, marks = names.split_marks(stem)
         whole = "\n\n".join(cell.source for cell in every) + "\n"
-        answers, spare, defined, mislabeled = names.answered(plain, folders, statements(whole))
+        answers, spare, defined, mislabeled = names.exercises_answered(plain, folders, statements(whole))
         answers = tuple(sorted({*answers, *tagged}))
         by_number = {number: name for name, number in names.functions().items()}
         sources = {number: notebooks.code_for(by_number[number], every, tagged.get(number, ()))
                    for number in (*answers, *spare) if number in defined or number in tagged}
-        self.found.append(Found(name, item.where, (*reversed(folders), name), {"": whole, **sources}, marks,
+        self.found.append(FoundFile(name, item.where, (*reversed(folders), name), {"": whole, **sources}, marks,
                                 item.modified, answers, spare, defined, mislabeled, remarks))
 
     def add_problem(self, item, name, folders, sentence):

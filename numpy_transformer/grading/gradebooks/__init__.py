@@ -55,7 +55,7 @@ class Gradebooks:
             line.tell(person)
         result = graded_path(path)
         if result.exists() and not self.options.overwrite:
-            check_ours(result, gradebook)
+            check_earlier_result(result, gradebook)
         self.filled.append((gradebook, result))
 
     def places(self):
@@ -85,7 +85,7 @@ def graded_path(path):
     return Path(path).with_name(f"{Path(path).stem}-graded{Path(path).suffix}")
 
 
-def check_ours(path, gradebook):
+def check_earlier_result(path, gradebook):
     """Raises ValueError if a file is not this gradebook with other grades, that is, if it is not an earlier result."""
     try:
         same = read_sheet(path).same_except(gradebook.sheet, gradebook.columns())

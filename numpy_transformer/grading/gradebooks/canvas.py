@@ -12,7 +12,7 @@ decimal comma, and cells may be separated by semicolons.
 
 from .columns import ID, targets
 from .filling import Filling, scaled
-from .people import Line, match, name_keys, told_apart, words
+from .people import Line, match, name_keys, with_needed_ids, words
 from .sheet import parse_number, read_sheet
 
 LOGINS = {"SIS User ID": "sis", "SIS Login ID": "login"}
@@ -79,7 +79,7 @@ class CanvasGradebook:
                     tells[LOGINS[header[column]]] = row[column].strip()
             found.append(Line(i, ", ".join(names), keys, id=row[self.names].strip(), tells=tells,
                               is_test=sorted(words(" ".join(names))) == TEST_STUDENT))
-        return told_apart(found)
+        return with_needed_ids(found)
 
     def fill(self, students, zeros=False):
         """Fills the cells of all students who handed something in. Returns the Filling, which says what was done.

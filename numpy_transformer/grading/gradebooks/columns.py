@@ -39,7 +39,7 @@ def targets(headers, chosen, wanted, gradebook):
     """
     numbers = [exercise.number for exercise in chosen]
     if wanted:
-        return [asked_for(text, headers, numbers, gradebook) for text in wanted]
+        return [target_of_option(text, headers, numbers, gradebook) for text in wanted]
     found = {}
     for column, header in headers.items():
         for what, own in meaning(header, numbers):
@@ -78,7 +78,7 @@ def spelled(exercise):
     return [words(name), words(exercise.name), words(exercise.title)]
 
 
-def asked_for(text, headers, numbers, gradebook):
+def target_of_option(text, headers, numbers, gradebook):
     """Returns the Target that one --column option describes."""
     key, _, name = text.partition("=")
     try:
@@ -87,9 +87,9 @@ def asked_for(text, headers, numbers, gradebook):
         own, name, key = numbers, text, "total"
     if not name:
         own, name, key = numbers, key, "total"
-    fitting = {column: header for column, header in headers.items() if called(header, name)}
+    fitting = {column: header for column, header in headers.items() if has_name(header, name)}
     if not fitting:
-        fitting = {column: header for column, header in headers.items() if begins(header, name)}
+        fitting = {column: header for column, header in headers.items() if begins_with(header, name)}
     if len(fitting) != 1:
         how_many = "no assignment column" if not fitting else "several columns"
         some = ", ".join(repr(header) for header in list(fitting.values() or headers.values())[:12])
@@ -103,14 +103,14 @@ def asked_for(text, headers, numbers, gradebook):
     return Target(column, header, graded, what)
 
 
-def called(header, name):
+def has_name(header, name):
     """Returns True if a column has this name, with or without the id, or this id."""
     match = ID.fullmatch(header)
     names = [header, *(match.groups() if match else ())]
     return name.strip().casefold() in [known.strip().casefold() for known in names]
 
 
-def begins(header, name):
+def begins_with(header, name):
     """Returns True if a column's name begins with these words."""
     own, start = words(without_id(header)), words(name)
     return bool(start) and own[:len(start)] == start

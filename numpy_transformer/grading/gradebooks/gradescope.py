@@ -5,6 +5,7 @@ The fields are those of Gradescope's autograder specification: gradescope/autogr
 output_format.
 """
 
+from ...course.checker.messages import mistake_names
 from ...course.exercises import exercises
 from ..report import student_feedback
 from .filling import counted
@@ -24,5 +25,5 @@ def test(row):
     return {"score": row.points, "max_score": row.max, "status": "passed" if row.status == "pass" else "failed",
             "name": exercises()[row.number].title, "name_format": "text", "number": row.number,
             "output": "\n".join(student_feedback(row)), "output_format": "text",
-            "tags": [row.status, *row.mistakes], "visibility": "visible",
+            "tags": [row.status, *(mistake_names([names]) for names in row.mistakes)], "visibility": "visible",
             "extra_data": {"exercise": row.exercise, "late_days": row.late, "deducted": row.deducted}}

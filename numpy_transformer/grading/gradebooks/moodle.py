@@ -23,7 +23,7 @@ import re
 
 from ..report import student_feedback
 from .filling import Filling, scaled
-from .people import Line, match, name_keys, told_apart
+from .people import Line, match, name_keys, with_needed_ids
 from .sheet import number_text, parse_number, read_sheet
 
 MARK = "<p>numpy-transformer: "                 # how a comment of ours begins
@@ -119,7 +119,7 @@ class MoodleWorksheet:
                     "login": {cell.casefold() for cell in logins if cell}, "name": name_keys(name)}
             tells = {"email": cell for cell in logins if "@" in cell} | ({"name": name} if name else {})
             found.append(Line(row, name or cells[self.identifier], keys, name, cells[self.identifier], tells))
-        return told_apart(found)
+        return with_needed_ids(found)
 
     def fill(self, students, zeros=False):
         """Fills in the grades and comments of all students who handed something in. Returns the Filling.

@@ -94,7 +94,7 @@ class Line:
                 person.ids.setdefault(kind, value)
 
 
-def told_apart(lines):
+def with_needed_ids(lines):
     """Returns the same lines, with an id only where several have the same label."""
     labels = Counter(line.label for line in lines)
     return [replace(line, id=line.id if labels[line.label] > 1 else "") for line in lines]
@@ -184,14 +184,14 @@ def keys(person):
     """
     ids = {kind: str(value).strip().casefold() for kind, value in person.ids.items() if value}
 
-    def known(*kinds):
+    def ids_of_kinds(*kinds):
         return {ids[kind] for kind in kinds if kind in ids}
-    return {"canvas": known("canvas"), "moodle": known("moodle"),
-            "login": known("login", "email", "gradescope") | person.logins,
-            "name": name_keys(own_name(person)) | person.names}
+    return {"canvas": ids_of_kinds("canvas"), "moodle": ids_of_kinds("moodle"),
+            "login": ids_of_kinds("login", "email", "gradescope") | person.logins,
+            "name": name_keys(name_without_id(person)) | person.names}
 
 
-def own_name(person):
+def name_without_id(person):
     name, _, end = person.name.rpartition(" (")
     return name if end.removesuffix(")") in map(str, person.ids.values()) else person.name
 

@@ -33,11 +33,11 @@ def add_roster(students, path):
         if len(found) > 1:
             sentences.append(f"{person.name} occurs {len(found)} times in {path.name}, so no line of it was used")
         elif found:
-            use(person, dict(zip(columns, found[0])))
+            add_roster_line(person, dict(zip(columns, found[0])))
     return sentences
 
 
-def use(person, line):
+def add_roster_line(person, line):
     """Adds one line of a roster, {name of a column: cell}, to a Person. An identifier may be a login or a name."""
     names = [cell for column, cell in line.items() if column in NAMES and cell]
     logins = [cell for column, cell in line.items() if cell and column not in NAMES and not column.startswith("github")]

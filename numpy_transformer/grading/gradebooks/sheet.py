@@ -78,9 +78,9 @@ class Sheet:
 
     def same_except(self, other, columns):
         """Returns True if another Sheet has the same cells outside of these columns."""
-        def others(rows):
+        def without_columns(rows):
             return [[cell for i, cell in enumerate(row) if i not in columns] for row in rows]
-        return others(self.rows) == others(other.rows)
+        return without_columns(self.rows) == without_columns(other.rows)
 
     @functools.cached_property
     def decimal_mark(self):

@@ -36,7 +36,7 @@ MASKED_ROWS = 3                         # a masked model reads more, as it predi
 
 
 @dataclass
-class Trial:
+class TriedChange:
     """A change and the loss with it, after `found` earlier findings were undone."""
 
     change: Change
@@ -45,7 +45,7 @@ class Trial:
 
 
 @dataclass
-class Finding:
+class ConversionMistake:
     """A change that clearly lowers the loss."""
 
     change: Change
@@ -63,20 +63,20 @@ class Diagnosis:
 
     Attributes:
         notes : list of sentences about weights and settings that need no text
-        findings : list of Finding, the mistakes that were found on the text, in the order of their size
-        hint : Finding or None, a change that lowers the loss, but by so little that sound models may gain it, too
-        open_question : Finding or None, one of which the text has too few tokens to tell
+        findings : list of ConversionMistake, the mistakes that were found on the text, in the order of their size
+        hint : ConversionMistake or None, a change that lowers the loss, but by so little that sound models may gain it, too
+        open_question : ConversionMistake or None, one of which the text has too few tokens to tell
         loss, log_vocab : float, nats per token of the model and of guessing; loss is None without a language head
         task, num_tokens, different : what was predicted, how often, and how many different tokens
         repeats : bool, True if these are too few for any finding
-        trials : list of Trial, all changes that were tried
+        trials : list of TriedChange, all changes that were tried
     """
 
     model: str
     notes: list
     findings: list = field(default_factory=list)
-    hint: Finding | None = None
-    open_question: Finding | None = None
+    hint: ConversionMistake | None = None
+    open_question: ConversionMistake | None = None
     loss: float | None = None
     log_vocab: float | None = None
     task: str | None = None
@@ -144,14 +144,15 @@ def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_
         if tokens is None:
             rows = MASKED_ROWS if isinstance(model, MaskedLanguageModel) else 1
             tokens = rows * int(np.clip(WORK / model.num_parameters(), LEAST_READ, MOST_READ))
-        task = make_task(model, ids, mask_id, special_ids, sentinels, start_id, end_id, target, tokens)
+        task = make_task(model, ids, mask_id=mask_id, special_ids=special_ids, sentinels=sentinels, start_id=start_id,
+                         end_id=end_id, target=target, tokens=tokens)
     diagnosis = Diagnosis(type(model).__name__, findings_without_text(model, tokenizer_size))
     if task is None:
         return diagnosis
     training, remembering = model.training, model.remembering
     model.eval()
     try:
-        search(model, task, diagnosis, thorough, progress)
+        search(model, task, diagnosis, thorough=thorough, progress=progress)
     finally:
         if training:
             model.train()
@@ -178,8 +179,8 @@ def search(model, task, diagnosis, thorough, progress):
         for _ in range(ROUNDS):
             found = {}
             for changes in common_and_rare(model, task, thorough):
-                for kind, change in best_changes(model, task, changes, (losses, tempered), diagnosis, seconds,
-                                                 progress).items():
+                for kind, change in best_changes(model, task, changes, (losses, tempered), diagnosis=diagnosis,
+                                                 seconds=seconds, progress=progress).items():
                     found.setdefault(kind, change)
                 if "clear" in found:
                     break
@@ -187,13 +188,13 @@ def search(model, task, diagnosis, thorough, progress):
             before = float(losses.mean())
             if best is None:
                 if "faint" in found:
-                    diagnosis.hint = Finding(found["faint"][0], before, found["faint"][1])
+                    diagnosis.hint = ConversionMistake(found["faint"][0], before, found["faint"][1])
                 elif "open" in found:
-                    diagnosis.open_question = Finding(found["open"][0], before, found["open"][1])
+                    diagnosis.open_question = ConversionMistake(found["open"][0], before, found["open"][1])
                 break
             kept.enter_context(best[0].made())
             losses, tempered = measure(model, task)
-            diagnosis.findings.append(Finding(best[0], before, float(losses.mean())))
+            diagnosis.findings.append(ConversionMistake(best[0], before, float(losses.mean())))
 
 
 def common_and_rare(model, task, thorough):
@@ -224,8 +225,8 @@ def best_changes(model, task, changes, measured, diagnosis, seconds, progress):
             with change.made(), np.errstate(all="ignore"):
                 losses = token_losses(model, task)[0]
             loss = float(losses.mean())
-            diagnosis.trials.append(Trial(change, loss, len(diagnosis.findings)))
-            gain, sigmas = gain_of(change, measured, losses, diagnosis.log_vocab, task)
+            diagnosis.trials.append(TriedChange(change, loss, len(diagnosis.findings)))
+            gain, sigmas = gain_of(change, measured, losses, diagnosis.log_vocab, task=task)
             if diagnosis.repeats:
                 sigmas = 0.0                    # a few words tell nothing, however often they come
             margin, hint = least_gains(loss < WELL * diagnosis.log_vocab, len(diagnosis.findings))

@@ -21,7 +21,7 @@ COPIED = "the text from itself"         # a name of a task
 TEMPERATURES = 1.0, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1, 0.05, 0.0
 
 
-class Task:
+class LanguageTask:
     """What a model is asked to predict: a name for it, and batches (inputs, targets).
 
     Repeated passages are no independent evidence: `groups` numbers the distinct (four tokens before, target), one
@@ -48,7 +48,7 @@ class Task:
 
 def make_task(model, ids, mask_id=None, special_ids=(), sentinels=(), start_id=None, end_id=None, target=None,
               tokens=1024):
-    """Returns the Task of a model on the ids of a text or of several, or None for a model without a language head.
+    """Returns the LanguageTask of a model on the ids of a text or of several, or None for a model without a language head.
 
     Raises: ValueError if the texts are too short, or if a masked language model gets no mask_id.
     """
@@ -72,9 +72,9 @@ def make_task(model, ids, mask_id=None, special_ids=(), sentinels=(), start_id=N
         batches = [batch for batch in batches if (batch[1] != IGNORE).any()]
     else:
         start_id = model.pad_id if start_id is None else start_id
-        name, batches = source_and_target(model, texts, sentinels, start_id, end_id, target)
+        name, batches = source_and_target(model, texts, sentinels, start_id, end_id=end_id, target=target)
     masked = isinstance(model, MaskedLanguageModel)         # its input is [MASK] where a token is predicted
-    return Task(name, joined(first_batches(batches, tokens)), shift=int(masked))
+    return LanguageTask(name, joined(first_batches(batches, tokens)), shift=int(masked))
 
 
 def as_texts(ids):

@@ -8,24 +8,26 @@ from helpers.answer_keys import answer_key
 from helpers.small_exercises import EXERCISE, KEY, SCALED, SCALED_KEY, diagnoses, said
 from helpers.students import play
 
-from numpy_transformer.course.checker.comparison import close, compare_shapes
+from numpy_transformer.course.checker.comparison import close, compare_shapes, equal
 from numpy_transformer.course.checker.diagnosis import AnswerKey
-from numpy_transformer.course.checker.matching import equal
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.course.exercises.definition import Exercise, Mistake, brief, with_todo
+from numpy_transformer.course.exercises.cases import brief
+from numpy_transformer.course.exercises.definition import Exercise, Mistake
 from numpy_transformer.course.exercises.observation import Observation, changed
-from numpy_transformer.course.sandbox import CaseResult, Run
+from numpy_transformer.course.exercises.sheet import with_todo
+from numpy_transformer.course.sandbox import CaseResult, ProgramRun
+from numpy_transformer.texts import render
 
 
 @pytest.mark.parametrize("edits, names", [
-    ((0,), ("ONE-1",)), ((0, 1), ("ONE-1 and ONE-2",)), ((0, 1, 2), ("ONE-1 and ONE-2 and ONE-3",))])
+    ((0,), ("ONE-1",)), ((0, 1), ("ONE-1", "ONE-2")), ((0, 1, 2), ("ONE-1", "ONE-2", "ONE-3"))])
 def test_combinations(edits, names):
     mistakes = [EXERCISE.mistakes[i] for i in edits]
     verdict = judge(KEY, play(KEY, EXERCISE.edited(*(mistake.edits for mistake in mistakes))))
-    assert verdict.mistakes == names
+    assert verdict.mistakes == (names,)
     for mistake in mistakes:
-        assert (f"{mistake.name}: " * (len(edits) > 1) + mistake.explanation) in verdict.lines
+        assert (f"{mistake.name}: " * (len(edits) > 1) + mistake.explanation) in verdict.sentences
 
 
 def test_a_mistake_is_named_only_if_it_matches_every_case():
@@ -37,7 +39,7 @@ def test_a_mistake_is_named_only_if_it_matches_every_case():
 def test_float32_answers_are_named_too():
     source = EXERCISE.edited(EXERCISE.mistakes[0].edits)
     verdict = judge(KEY, play(KEY, source, lambda y: y.astype(np.float32)))
-    assert verdict.mistakes == ("ONE-1",)
+    assert verdict.mistakes == (("ONE-1",),)
 
 
 @pytest.mark.parametrize("old, new, stage, words", [
@@ -54,29 +56,29 @@ def test_float32_answers_are_named_too():
 def test_the_first_stage_that_fails(old, new, stage, words):
     verdict = said(new, old)
     assert (verdict.stage, verdict.status) == (stage, "error" if stage == "error" else "fail")
-    assert words in " ".join((verdict.note, *verdict.lines))
+    assert words in " ".join((render(verdict.note), *verdict.sentences))
     assert verdict.points(4) == (2 if stage in ("arguments changed", "float32") else 0)
 
 
 def test_arguments_that_were_changed_are_told_apart():
     """The catalogue knows one way of changing x; it says nothing of w."""
     verdict = said("w += 1\n    return loss, y", "return loss, y", SCALED_KEY)
-    assert verdict.stage == "arguments changed" and "but w was changed" in verdict.note and not verdict.mistakes
+    assert verdict.stage == "arguments changed" and "but w was changed" in render(verdict.note) and not verdict.mistakes
     verdict = said("x *= p\n    return loss, y", "return loss, y", SCALED_KEY)
-    assert "but x was changed" in verdict.note and verdict.mistakes == ("TWO-1",) and verdict.right
+    assert "but x was changed" in render(verdict.note) and verdict.mistakes == (("TWO-1",),) and verdict.right
     verdict = said("x *= 3\n    return loss, y", "return loss, y", SCALED_KEY)
-    assert "but x was changed" in verdict.note and verdict.mistakes == () and verdict.right
+    assert "but x was changed" in render(verdict.note) and verdict.mistakes == () and verdict.right
     verdict = said("w += 1\n    x += 1\n    return loss, y", "return loss, y", SCALED_KEY)
     assert verdict.stage == "arguments changed" and not verdict.mistakes
 
 
 @pytest.mark.parametrize("mistake", SCALED.mistakes, ids=lambda mistake: mistake.name)
 def test_a_name_tells_whether_an_argument_was_changed(mistake):
-    assert judge(SCALED_KEY, play(SCALED_KEY, SCALED.edited(mistake.edits))).mistakes == (mistake.name,)
+    assert judge(SCALED_KEY, play(SCALED_KEY, SCALED.edited(mistake.edits))).mistakes == ((mistake.name,),)
 
 
 def test_errors_are_one_mistake_if_they_say_the_same():
-    assert said("y = x.sum(7)", "y = x * p", SCALED_KEY).mistakes == ("TWO-4",)
+    assert said("y = x.sum(7)", "y = x * p", SCALED_KEY).mistakes == (("TWO-4",),)
     assert said("y = x.sum(8)", "y = x * p", SCALED_KEY).mistakes == ()
 
 
@@ -104,7 +106,7 @@ def test_what_is_not_finite_and_what_is_small_beside_other_outputs():
 
 
 def test_a_name_needs_nine_digits():
-    assert said("return 2 * dx + 1, dw").mistakes == ("ONE-1",)
+    assert said("return 2 * dx + 1, dw").mistakes == (("ONE-1",),)
     assert said("return (2 * dx + 1) * (1 + 1e-7), dw").mistakes == ()
 
 
@@ -151,7 +153,7 @@ def test_what_is_no_array(kinds, lost, words):
     if lost is not None:
         run.results[2].outputs[lost] = None
     verdict = judge(KEY, run)
-    assert (verdict.status, verdict.stage) == ("fail", "type") and words in verdict.note
+    assert (verdict.status, verdict.stage) == ("fail", "type") and words in render(verdict.note)
 
 
 @pytest.mark.parametrize("number, kind, stage", [("12.1", float, "type"), ("12.1", np.int32, ""), ("06.1", int, "type")])
@@ -163,11 +165,11 @@ def test_whole_numbers_and_booleans_where_they_are_asked_for(number, kind, stage
 
 def test_either_of_two_mistakes():
     exercise = dataclasses.replace(EXERCISE, mistakes=(
-        *EXERCISE.mistakes[:2], Mistake("ONE-4", {"dx = dy @ w.T": "dx = dy @ w.T * 2 + 1"}, "Another way to say it.")))
+        *EXERCISE.mistakes[:2], Mistake("ONE-4", {"dx = dy @ w.T": "dx = dy @ w.T * 2 + 1"})))
     key = AnswerKey(exercise, 3)
     verdict = judge(key, play(key, exercise.edited(exercise.mistakes[0].edits)))
-    assert verdict.mistakes == ("ONE-1", "ONE-4") and "matches each of these known mistakes:" in diagnoses(verdict)[0]
-    assert diagnoses(verdict)[0].startswith("[ONE-1 or ONE-4]") and "ONE-4: Another way to say it." in verdict.lines
+    assert verdict.mistakes == (("ONE-1",), ("ONE-4",)) and "matches each of these known mistakes:" in diagnoses(verdict)[0]
+    assert diagnoses(verdict)[0].startswith("[ONE-1 or ONE-4]") and "ONE-4: Another way to say it." in verdict.sentences
 
 
 @pytest.mark.parametrize("shape, right, words", [
@@ -175,7 +177,7 @@ def test_either_of_two_mistakes():
     ((1, 3), (3,), "axes of size 1"), ((3, 5, 2), (3, 5), "is a sum missing"), ((3,), (3, 5), "too few axes"),
     ((3, 4, 8), (3, 5, 7), "wrong along axis 1 and 2")])
 def test_what_is_said_of_a_shape(shape, right, words):
-    assert words in compare_shapes(shape, right)
+    assert words in render(compare_shapes(shape, right))
 
 
 @pytest.mark.parametrize("change", [
@@ -184,8 +186,8 @@ def test_whatever_the_child_says_there_is_a_verdict(change):
     run = play(KEY, EXERCISE.edited())
     run.results[0].report = change
     assert judge(KEY, run).status in ("fail", "error")
-    assert judge(KEY, Run("", 0, 0.1, "", {"stage": "import", **change}, [])).status == "error"
-    assert judge(KEY, Run("", 0, 0.1, "", {"stage": "name", "names": "products"}, [])).status == "error"
+    assert judge(KEY, ProgramRun("", 0, 0.1, "", {"stage": "import", **change}, [])).status == "error"
+    assert judge(KEY, ProgramRun("", 0, 0.1, "", {"stage": "name", "names": "products"}, [])).status == "error"
 
 
 def test_arguments_then_the_second_call_then_float32():
@@ -215,9 +217,9 @@ def test_which_cases_there_are():
 
 
 def test_edits_side_by_side_and_on_top_of_each_other():
-    edited = EXERCISE.edited_text({"return dx": "return -dx"}, {", dw\n": ", -dw\n"})
-    assert edited.endswith("return -dx, -dw\n") and EXERCISE.edited_text({"def": "async def"}).startswith("async def")
-    assert EXERCISE.edited_text({"return dx": "return 0"}, {"dx, dw": "1"}) is None
+    edited = EXERCISE.edited_code({"return dx": "return -dx"}, {", dw\n": ", -dw\n"})
+    assert edited.endswith("return -dx, -dw\n") and EXERCISE.edited_code({"def": "async def"}).startswith("async def")
+    assert EXERCISE.edited_code({"return dx": "return 0"}, {"dx, dw": "1"}) is None
 
 
 def test_comments_above_the_answer_are_part_of_it():
@@ -239,29 +241,29 @@ def test_another_answer_the_second_time():
 
 @pytest.mark.parametrize("said, status, words", [
     ({"stage": "import", "error": "SyntaxError: invalid syntax"}, "error", "SyntaxError"),
-    ({"stage": "import", "error": "NotImplementedError: "}, "todo", ""),
+    ({"stage": "import", "kind": "NotImplementedError", "error": "NotImplementedError:"}, "todo", ""),
     ({"stage": "name", "names": ["product"]}, "error", "did you mean product?"),
     ({"stage": "name", "names": []}, "error", "defines nothing"),
     ({"stage": "arguments", "error": "missing a required argument: 'b'"}, "error", "missing a required argument"),
 ])
 def test_what_cannot_be_called(said, status, words):
-    verdict = judge(KEY, Run("", 0, 0.1, "", said, []))
-    assert verdict.status == status and words in verdict.note and verdict.points(4) == 0
+    verdict = judge(KEY, ProgramRun("", 0, 0.1, "", said, []))
+    assert verdict.status == status and words in render(verdict.note) and verdict.points(4) == 0
 
 
 @pytest.mark.parametrize("ended, status", [("timeout", "timeout"), ("memory", "memory")])
 def test_how_it_ended(ended, status):
     right = play(KEY, EXERCISE.edited())
-    assert judge(KEY, Run(ended, -9, 10.0, "", {}, right.results)).status == status
+    assert judge(KEY, ProgramRun(ended, -9, 10.0, "", {}, right.results)).status == status
 
 
 def test_an_early_end_without_a_word():
     for outputs in ([None, None], [np.ones((2, 2))], []):
-        run = Run("killed", 3, 0.1, "", {}, play(KEY, EXERCISE.edited()).results)
+        run = ProgramRun("killed", 3, 0.1, "", {}, play(KEY, EXERCISE.edited()).results)
         run.results[1:] = [CaseResult(outputs, [], {}) for _ in KEY.cases[1:]]
         verdict = judge(KEY, run)
-        assert verdict.status == "error" and verdict.stage == "ended" and "exit code 3" in verdict.note
-        assert verdict.lines[0].startswith("Case 2 of 5,") and verdict.lines[-1] == verdict.note
+        assert verdict.status == "error" and verdict.stage == "ended" and "exit code 3" in render(verdict.note)
+        assert verdict.sentences[0].startswith("Case 2 of 5,") and verdict.lines[-1] == verdict.note
 
 
 def pair():
@@ -269,7 +271,7 @@ def pair():
     return np.array([3, 2]), np.array(4.0)
 
 
-QUESTION = Exercise("91.1", "Pair", minutes=5, lines=1, hints=("a.", "b.", "c."), outputs=("answer 1", "answer 2"),
+QUESTION = Exercise("91.1", minutes=5, lines=1, words={"task": "Two answers."}, outputs=("answer 1", "answer 2"),
                     solution=pair, reference=lambda: (np.array([3, 2]), np.array(4.0)))
 
 
@@ -277,7 +279,7 @@ def test_a_question_keeps_its_answers_to_itself():
     key = AnswerKey(QUESTION, 3)
     verdict = judge(key, play(key, QUESTION.edited({"4.0": "8.0"})))
     assert verdict.status == "fail" and not diagnoses(verdict)
-    assert not any(word in " ".join((verdict.note, *verdict.lines)) for word in ("expected", "times", "4"))
+    assert not any(word in " ".join((render(verdict.note), *verdict.sentences)) for word in ("expected", "times", "4"))
 
 
 def returned(key, source, *kinds):
@@ -291,13 +293,13 @@ def returned(key, source, *kinds):
 def test_lists_and_tuples_are_answers_but_no_arrays():
     assert returned(AnswerKey(QUESTION, 3), QUESTION.edited(), "tuple", "float").status == "pass"
     verdict = returned(KEY, EXERCISE.edited(), "tuple", "ndarray")
-    assert verdict.stage == "type" and "dx is a tuple; return a NumPy array" in verdict.note
-    assert "return a tuple: return a, b" in returned(KEY, EXERCISE.edited(), "list").note
+    assert verdict.stage == "type" and "dx is a tuple; return a NumPy array" in render(verdict.note)
+    assert "return a tuple: return a, b" in returned(KEY, EXERCISE.edited(), "list").sentences[0]
 
 
 def test_a_class_that_returns_too_much_is_told_so():
     key = AnswerKey(choose("02.2"), 3)
-    note = returned(key, choose("02.2").edited(), *["ndarray"] * 10).note
+    note = returned(key, choose("02.2").edited(), *["ndarray"] * 10).sentences[0]
     assert "The calls' results and the gradients" in note and "there are 10 values" in note
 
 
@@ -316,8 +318,8 @@ def numbers(x):
 
 def test_two_mistakes_are_not_named_by_errors_alone():
     exercise = dataclasses.replace(EXERCISE, mistakes=(
-        Mistake("ONE-5", {"dx = dy @ w.T": "dx = None"}, "Nothing is computed."),
-        Mistake("ONE-6", {"return dx, dw": "return dx.T, dw"}, "It is turned.")))
+        Mistake("ONE-5", {"dx = dy @ w.T": "dx = None"}),
+        Mistake("ONE-6", {"return dx, dw": "return dx.T, dw"})))
     key = AnswerKey(exercise, 3)
     verdict = judge(key, play(key, exercise.edited(*(mistake.edits for mistake in exercise.mistakes))))
     assert verdict.status == "error" and not verdict.mistakes

@@ -11,13 +11,14 @@ from helpers.students import play
 
 from numpy_transformer.course.checker.comparison import compare_arrays, show_entry
 from numpy_transformer.course.checker.feedback import WIDTH, feedback, gradient_table
-from numpy_transformer.course.checker.in_process import run_here
+from numpy_transformer.course.checker.in_process import run_in_this_process
 from numpy_transformer.course.checker.relations.cases import ranges, where
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.course.exercises.definition import SIZES
+from numpy_transformer.course.exercises.cases import note_of
 from numpy_transformer.grading.report import student_feedback
-from numpy_transformer.grading.rows import Row
+from numpy_transformer.grading.rows import Row, plain
+from numpy_transformer.texts import render
 
 
 @pytest.mark.parametrize("exercise", [
@@ -27,7 +28,7 @@ def test_feedback_is_80_columns_wide(exercise):
     key, widest = answer_key(exercise), "x" * 200
     for mistake in exercise.mistakes:
         verdict = judge(key, play(key, exercise.edited(mistake.edits)))
-        for known in (verdict, dataclasses.replace(verdict, mistakes=(), lines=(*verdict.lines, "word " * 40))):
+        for known in (verdict, dataclasses.replace(verdict, mistakes=(), lines=(*verdict.lines, plain("word " * 40)))):
             lines = list(feedback(exercise, known, f"{widest}\n\tso"))
             assert max(map(len, lines)) <= 80 == WIDTH, lines
 
@@ -35,48 +36,49 @@ def test_feedback_is_80_columns_wide(exercise):
 def test_a_feedback_file_of_a_class_is_80_columns_wide():
     exercise = choose("01.2")
     values = {field.name: field.default for field in dataclasses.fields(Row)}
-    values |= {"number": exercise.number, "status": "fail", "lines": ("word " * 40, "x" * 300), "remarks": ("word " * 40,),
+    values |= {"number": exercise.number, "status": "fail", "lines": [plain("word " * 40), plain("x" * 300)], "remarks": ("word " * 40,),
                "printed": "y" * 300, "stage": "values"}
     assert max(map(len, student_feedback(Row(**values)))) == 80
 
 
 def test_booleans_and_whole_numbers_are_counted():
     right, yours = np.array([True, True, False, False, False]), np.array([False, True, True, True, False])
-    assert compare_arrays(yours.astype(float), right) == [
-        "3 of 5 entries are wrong (2 True instead of False, 1 False instead of True)"]
-    assert compare_arrays(np.array([1.0, 5.0, 3.0]), np.array([1, 2, 3])) == ["1 of 3 entries are wrong (1 too large)"]
-    assert "cosine" in compare_arrays(np.array([1.0, 2.0]), np.array([1.0, 3.0]))[0]
+    assert render(compare_arrays(yours.astype(float), right)) == (
+        "3 of 5 entries are wrong (2 True instead of False, 1 False instead of True)")
+    numbers = compare_arrays(np.array([1.0, 5.0, 3.0]), np.array([1, 2, 3]))
+    assert render(numbers) == "1 of 3 entries are wrong (1 too large)"
+    assert "cosine" in render(compare_arrays(np.array([1.0, 2.0]), np.array([1.0, 3.0])))
     assert show_entry(1.0, "b") == "True" and show_entry(0.25, "b") == "0.25" and show_entry(1.0, "f") == "1"
 
 
 def test_a_mask_is_not_given_a_cosine():
     key = answer_key(choose("06.1"))
     verdict = judge(key, play(key, key.exercise.edited({"np.tri(T, dtype=bool)": "np.tri(T, k=-2, dtype=bool)"})))
-    text = "\n".join(verdict.lines)
+    text = "\n".join(verdict.sentences)
     assert "yours False, expected True" in text and "False instead of True)" in text and "cosine" not in text
 
 
 @pytest.mark.parametrize("report, words", [
-    ({"helper": "softmax_backward", "call": "line 9: ds = softmax_backward(p, dp.mT)", "passed": "p (3, 5), dp (5, 3)"},
+    ({"helper": "softmax_backward", "line": "9", "code": "ds = softmax_backward(p, dp.mT)", "passed": "p (3, 5), dp (5, 3)"},
      ["Your line 9, ds = softmax_backward(p, dp.mT), calls softmax_backward with p (3, 5), dp (5, 3).", "docstring"]),
-    ({"helper": "Linear.backward", "call": "line 9: self.key.backward(dk)", "passed": "dy (3, 5)"},
+    ({"helper": "Linear.backward", "line": "9", "code": "self.key.backward(dk)", "passed": "dy (3, 5)"},
      ["Your line 9, self.key.backward(dk), calls Linear.backward with dy (3, 5).", "latest forward"]),
-    ({"helper": "Linear.backward", "call": "line 9: self.key.backward(dk)", "error": "IndexError: pop from empty list"},
+    ({"helper": "Linear.backward", "line": "9", "code": "self.key.backward(dk)", "error": "IndexError: pop from empty list"},
      ["calls Linear.backward without a forward before it"]),
-    ({"helper": ["no text"], "call": {}}, []),
+    ({"helper": ["no text"], "line": {}}, []),
 ])
 def test_an_error_in_a_given_helper_is_told_as_what_it_was_passed(report, words):
     run = play(KEY, EXERCISE.edited({"return dx, dw": "raise ValueError('so')"}))
     for result in run.results:
         result.report = {"kind": "ValueError", "error": "ValueError: so", **report}
-    lines = judge(KEY, run).lines
+    lines = judge(KEY, run).sentences
     assert len(lines) == 3 + bool(words) and all(word in lines[2] for word in words)
 
 
 def test_an_error_that_needs_an_explanation_has_one():
     verdict = said("return dx, dw, x @ dy @ x")
-    assert "the last axis of a must be as long as the second-to-last axis of b" in verdict.note
-    assert "aligned at their last axes" in said("return dx + dw[:, :3], dw").note
+    assert "the last axis of a must be as long as the second-to-last axis of b" in render(verdict.note)
+    assert "aligned at their last axes" in said("return dx + dw[:, :3], dw").sentences[1]
 
 
 def edited_class(number, edits):
@@ -108,10 +110,10 @@ def wrong_linear(old, new):
 def test_passes_of_a_class_are_told_apart():
     verdict = wrong_linear("self.bias.grad += drows.sum(0)", "self.bias.grad += drows.sum(0) + 0.1")
     assert any(line.startswith("Your forward is correct in every case; backward gives wrong values of bias.grad")
-               for line in verdict.lines)
+               for line in verdict.sentences)
     assert diagnoses(verdict) == ["bias.grad is the correct result plus 0.3 in every case."]
     verdict = wrong_linear(" + self.bias.data", " + self.bias.data ** 2")
-    assert "Only y, second y and third y are wrong." in verdict.lines
+    assert "Only y, second y and third y are wrong." in verdict.sentences
 
 
 def test_a_gradient_of_one_pass_only_is_told_as_such():
@@ -135,19 +137,19 @@ def test_a_gradient_of_one_pass_only_is_told_as_such():
 ])
 def test_errors_whose_message_does_not_help_are_explained(number, edits, words):
     key = answer_key(choose(number))
-    assert words in judge(key, play(key, key.exercise.edited(edits))).note
+    assert words in judge(key, play(key, key.exercise.edited(edits))).sentences[1]
 
 
 def test_cases_are_listed_with_letters_of_the_exercise_and_the_shorter_list():
-    assert [ranges(numbers) for numbers in ([4, 5, 6, 7], [1, 2], [1, 3, 4, 6, 7, 8])] == [
+    assert [render(ranges(numbers)) for numbers in ([4, 5, 6, 7], [1, 2], [1, 3, 4, 6, 7, 8])] == [
         "4 to 7", "1 and 2", "1, 3, 4 and 6 to 8"]
     exercise = choose("08.3")
     note = {case.note for case in exercise.cases(0) if case.note.startswith("square")}
-    assert note == {"square: equal sizes"} and choose("05.2").own_letters(SIZES[2][0]) == "square: T = S = d"
+    assert note == {"square: equal sizes"} and note_of("square", choose("05.2").size_letters) == "square: T = S = d"
     stub = SimpleNamespace(main_cases=[SimpleNamespace(note=f"note {i}", sizes=i < 5) for i in range(1, 8)])
-    assert where(stub, [False] * 3 + [True] * 4) == "in cases 4 to 7 (note 4; note 5; note 6; note 7)"
-    assert where(stub, [True] * 5 + [False] * 2) == "in cases 1 to 5"
-    assert where(stub, [True] * 6 + [False]) == "in all cases but 7 (note 7)"
+    assert render(where(stub, [False] * 3 + [True] * 4)) == "in cases 4 to 7 (note 4; note 5; note 6; note 7)"
+    assert render(where(stub, [True] * 5 + [False] * 2)) == "in cases 1 to 5"
+    assert render(where(stub, [True] * 6 + [False])) == "in all cases but 7 (note 7)"
 
 
 @pytest.mark.parametrize("line, stage, words", [
@@ -160,5 +162,5 @@ def test_other_parameters_are_compared_with_those_of_the_exercise(line, stage, w
     key = answer_key(choose("01.2"))
     names, text = {"np": np}, key.exercise.text
     exec(text.replace("def softmax_backward(p, dp):", line), names)
-    verdict = judge(key, run_here(names["softmax_backward"], key.exercise, key.cases, None))
-    assert verdict.stage == stage and words in " ".join([verdict.note, *verdict.lines]) and not verdict.mistakes
+    verdict = judge(key, run_in_this_process(names["softmax_backward"], key.exercise, key.cases, None))
+    assert verdict.stage == stage and words in " ".join([render(verdict.note), *verdict.sentences]) and not verdict.mistakes

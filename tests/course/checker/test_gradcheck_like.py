@@ -8,7 +8,7 @@ from helpers.commands import refused, run
 
 import numpy_transformer as nt
 from numpy_transformer.course.checker.components import LIKE
-from numpy_transformer.course.checker.own_component import Likeness, compare
+from numpy_transformer.course.checker.own_component import AdaptedClass, compare
 from numpy_transformer.course.exercises import exercises
 
 
@@ -34,10 +34,10 @@ class TanhGELU(nt.GELU):
     else pytest.param(name, marks=pytest.mark.slow) for name in LIKE])
 def test_the_packages_components_are_like_themselves(name):
     cls = {"PoolingHead": PoolingHead, "GELU": TanhGELU}.get(name) or getattr(nt, name)
-    likeness = Likeness(cls, name)
-    module, inputs = likeness.sample()
+    adapted = AdaptedClass(cls, name)
+    module, inputs = adapted.sample()
     assert nt.gradcheck(module, *inputs, directions=2).ok
-    found = compare(likeness, None)
+    found = compare(adapted, None)
     assert len(found) == len(LIKE[name].numbers)
     assert [(one.verdict.status, one.forward_is_wrong) for one in found] == [("pass", False)] * len(found)
 
@@ -81,9 +81,9 @@ def test_every_known_mistake_is_named_as_in_the_exercise(name):
     fitting = mistakes_that_fit(name)
     assert len(fitting) > 5
     for mistake in fitting:
-        one, = compare(Likeness(own_class(name, mistake.edits), name), None)
+        one, = compare(AdaptedClass(own_class(name, mistake.edits), name), None)
         assert one.verdict.status in ("fail", "error"), mistake.name
-        assert set(one.verdict.mistakes) & {mistake.name, mistake.twin} or one.verdict.stage == "arguments changed", (
+        assert set(one.verdict.mistakes) & {(mistake.name,), (mistake.twin,)} or one.verdict.stage == "arguments changed", (
             mistake.name, one.verdict)
 
 
@@ -231,7 +231,7 @@ def test_parameters_are_matched_by_name_before_order():
             inner = nt.SwiGLU(d_model, d_ff)
             vars(self).update(reversed(vars(inner).items()))
 
-    likeness = Likeness(Swapped, "SwiGLU")
-    likeness.sample()
-    assert likeness.names == {"Wg": "gate.weight", "Wu": "up.weight", "Wd": "down.weight"}
+    adapted = AdaptedClass(Swapped, "SwiGLU")
+    adapted.sample()
+    assert adapted.names == {"Wg": "gate.weight", "Wu": "up.weight", "Wd": "down.weight"}
     assert np.shape(LIKE["SwiGLU"].numbers) == (2,)

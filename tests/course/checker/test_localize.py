@@ -9,14 +9,14 @@ from helpers import ROOT
 from helpers.wrong_answers import wrong_answers
 
 from numpy_transformer.course.checker.diagnosis import AnswerKey
-from numpy_transformer.course.checker.explanation import answers
 from numpy_transformer.course.checker.feedback import feedback
-from numpy_transformer.course.checker.localize import Attempt, is_unexplained, localize, other_indices
-from numpy_transformer.course.checker.verdict import Verdict, judge
+from numpy_transformer.course.checker.localize import WrongAnswer, localize, other_indices
+from numpy_transformer.course.checker.verdict import Verdict, is_unexplained, judge
 from numpy_transformer.course.exercises import choose, exercises
-from numpy_transformer.course.sandbox import Task, layers, run_files, run_task
+from numpy_transformer.course.sandbox import ProgramTask, layers, run_files, run_task
 from numpy_transformer.course.sandbox.inside.worker import NODES, TRIED, VALUES
 from numpy_transformer.course.workbook import Workbook, start
+from numpy_transformer.texts import render
 
 ENOUGH = 60                                     # seconds, more than the edits of any of these answers take
 ANSWERS = {f"{number} {words}": (number, source, marked) for number, words, source, marked in wrong_answers()}
@@ -28,7 +28,7 @@ class Tried:
     def __init__(self, number, source):
         self.exercise, self.source, self.tasks = choose(number), source.encode(), []
         self.key = AnswerKey(self.exercise, 3)
-        self.run = run_task(self.source, Task(self.exercise, self.key.cases, self.exercise.file))
+        self.run = run_task(self.source, ProgramTask(self.exercise, self.key.cases, self.exercise.file))
         self.verdict = judge(self.key, self.run)
 
     def execute(self, task):
@@ -39,11 +39,11 @@ class Tried:
         return localize(self.key, self.verdict, self.run, self.exercise.file, self.execute, ENOUGH)
 
     def sentences(self, way=None, seconds=ENOUGH):
-        """The sentences about the line; `way` is the name of a method of Attempt, whatever the catalog says."""
+        """The sentences about the line; `way` is the name of a method of WrongAnswer, whatever the catalog says."""
         if way is None:
-            return " ".join(self.localized().lines[len(self.verdict.lines):])
-        attempt = Attempt(self.key, answers(self.key, self.run), self.exercise.file, self.execute, seconds)
-        return " ".join(getattr(attempt, way)())
+            return render(self.localized().lines[len(self.verdict.lines):])
+        wrong = WrongAnswer(self.key, self.key.answers(self.run), self.exercise.file, self.execute, seconds)
+        return render(getattr(wrong, way)())
 
 
 def lines_in(text):
@@ -102,7 +102,7 @@ def test_a_right_answer_has_no_suspicious_value(number):
     for edits in ({}, *exercise.alternatives.values()):
         tried = Tried(number, exercise.edited(edits))
         assert tried.verdict.status == "pass" and tried.localized() is tried.verdict and not tried.tasks
-        attempt = Attempt(key, answers(key, tried.run), exercise.file, tried.execute, seconds=0)
+        attempt = WrongAnswer(key, key.answers(tried.run), exercise.file, tried.execute, seconds=0)
         values, comparisons, _ = attempt.traced
         everything = set(range(len(values.nodes)))
         assert not comparisons or any(not comparison.first_wrong(everything) for comparison in comparisons)
@@ -166,7 +166,7 @@ def test_a_step_that_nothing_interrupts_costs_the_edits_after_it():
         """)
     tried = Tried("01.2", source)
     wanted = {"seconds": ENOUGH, "case": 0}
-    run = tried.execute(Task(tried.exercise, tried.key.main_cases, tried.exercise.file, wanted))
+    run = tried.execute(ProgramTask(tried.exercise, tried.key.main_cases, tried.exercise.file, wanted))
     assert run.ended and {NODES, VALUES, TRIED} <= {kind for kind, _, _ in run.records}
     assert lines_in(tried.sentences("one_edit")) == {line_of(source, "total =")}
 
@@ -219,15 +219,16 @@ def test_indices_that_belong_to_another_array():
 def test_an_expression_without_a_value_where_the_error_came_is_not_called_the_first_wrong_one():
     text = choose("02.2").edited({"rows.T @ drows": 'np.einsum("...i,...j->ji", x, dy)'})
     tried = Tried("02.2", text)
-    assert "has more dimensions" in tried.verdict.note and lines_in(tried.sentences("first_wrong_value")) == set()
+    assert "has more dimensions" in render(tried.verdict.note) and lines_in(tried.sentences("first_wrong_value")) == set()
 
 
 def test_an_error_in_a_given_helper_names_the_students_line():
     source = submission("05.2", HELPER)
     report = Tried("05.2", source).run.results[0].report
     line = line_of(source, "ds = softmax_backward")
-    assert report["helper"] == "softmax_backward" and report["call"] == f"line {line}: ds = softmax_backward(p, dp)"
-    assert report["passed"] == "p (3, 5, 7), dp (3, 5, 6)" and "(line" not in report["error"]
+    assert report["helper"] == "softmax_backward" and (report["line"], report["code"]) == (
+        str(line), "ds = softmax_backward(p, dp)")
+    assert report["passed"] == "p (3, 5, 7), dp (3, 5, 6)"
 
 
 @pytest.mark.slow
@@ -252,7 +253,7 @@ def test_the_sandbox_runs_edits_too(name):
             tasks.append(task)
             return next(runs)
 
-        run = execute(Task(exercise, key.cases, exercise.file))
+        run = execute(ProgramTask(exercise, key.cases, exercise.file))
         verdict = Verdict("fail", "values")     # as it would be without a name
         found = localize(key, verdict, run, exercise.file, execute, seconds=2)
-    assert lines_in(" ".join(found.lines)) == marked
+    assert lines_in(" ".join(found.sentences)) == marked

@@ -8,10 +8,11 @@ from helpers.small_exercises import EXERCISE, SCALED_KEY, diagnoses, said
 from helpers.students import play
 
 from numpy_transformer.course.checker.diagnosis import AnswerKey
-from numpy_transformer.course.checker.explanation import NO_NAME
+from numpy_transformer.course.checker.messages import NO_NAME
 from numpy_transformer.course.checker.relations import places
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
+from numpy_transformer.texts import render
 
 
 @pytest.mark.parametrize("wrong, sentence", [
@@ -44,7 +45,7 @@ from numpy_transformer.course.exercises import choose
 def test_relations(wrong, sentence):
     verdict = said(wrong)
     assert verdict.status == "fail" and not verdict.mistakes and not verdict.right
-    assert any(line.startswith(f"DIAGNOSIS {sentence}") for line in verdict.lines), verdict.lines
+    assert any(line.startswith(f"DIAGNOSIS {sentence}") for line in verdict.sentences), verdict.sentences
 
 
 @pytest.mark.parametrize("wrong, sentence", [
@@ -81,21 +82,21 @@ def test_wrong_in_one_row_only_means_only(wrong, place):
 
 def test_no_relation_is_made_up():
     verdict = said("return dx + 0.1 * np.abs(x) ** 1.7, dw")
-    lines = verdict.lines
+    lines = verdict.sentences
     assert not diagnoses(verdict) and not verdict.explained
     assert any("worst entry" in line for line in lines)
     assert any("relative error" in line and "cosine" in line for line in lines)
     assert any(line.startswith("dx must sum") for line in lines)
-    assert not any(line.startswith("dx must sum") for line in said("return dx, dw + 0.1 * dw ** 2").lines)
+    assert not any(line.startswith("dx must sum") for line in said("return dx, dw + 0.1 * dw ** 2").sentences)
 
 
 def test_a_relation_must_hold_in_every_case():
     assert any("depends on the case: -1, -1, 3, -1, -1." in line
-               for line in said("return 3 * dx if len(x) == 6 else -dx, dw").lines)
+               for line in said("return 3 * dx if len(x) == 6 else -dx, dw").sentences)
     wrong = said("return dx if len(x) == 6 else -dx, dw")
     assert diagnoses(wrong) == ["dx is the correct result times -1 wherever it is wrong."]
-    assert "Your answer is wrong in all cases but 3 (square: T = S = d, D = F = V)." in wrong.lines
-    assert not any("times" in line for line in said("return (-dx if len(x) == 6 else dx + x * x), dw").lines)
+    assert "Your answer is wrong in all cases but 3 (square: T = S = d, D = F = V)." in wrong.sentences
+    assert not any("times" in line for line in said("return (-dx if len(x) == 6 else dx + x * x), dw").sentences)
 
 
 def test_a_factor_is_named_only_if_the_edges_have_one_too():
@@ -104,7 +105,7 @@ def test_a_factor_is_named_only_if_the_edges_have_one_too():
     wrong = exercise.edited({"return dx, dw": "return dx * (math.sqrt(x.shape[1]) if len(x) > 2 else 1), dw"})
     verdict = judge(key, play(key, wrong))
     assert diagnoses(verdict) == ["dx is the correct result times sqrt(D) wherever it is wrong."]
-    assert any("but 6 (edge)" in line for line in verdict.lines)
+    assert any("but 6 (edge)" in line for line in verdict.sentences)
 
 
 @pytest.mark.parametrize("wrong, sentence", [
@@ -168,7 +169,7 @@ def test_a_region_with_nothing_but_zeros_is_no_evidence():
     key = AnswerKey(exercise, 0)
     assert not any(expected.outputs[0][:, -1].any() for expected in key.expected)
     wrong = exercise.edited({"(rows, positions)": "(slice(None), positions)"})
-    assert not any("last row" in line for line in judge(key, play(key, wrong)).lines)
+    assert not any("last row" in line for line in judge(key, play(key, wrong)).sentences)
 
 
 @pytest.mark.parametrize("wrong, fact", [
@@ -179,18 +180,18 @@ def test_a_region_with_nothing_but_zeros_is_no_evidence():
 ])
 def test_facts_are_told_where_there_is_no_relation(wrong, fact):
     verdict = said(wrong)
-    assert any(line.startswith(fact) for line in verdict.lines), verdict.lines
+    assert any(line.startswith(fact) for line in verdict.sentences), verdict.sentences
     assert NO_NAME in verdict.lines and len(verdict.lines) - verdict.lines.index(NO_NAME) <= 4
 
 
 def test_parts_of_an_axis_have_a_plural():
-    regions = places.by_position((4, 6, 8, 10))
+    regions = set(map(render, places.by_position((4, 6, 8, 10))))
     assert {f"in the first half of the {name}" for name in ("items of the batch", "positions of axis -3", "rows",
-                                                            "columns")} <= regions.keys()
-    assert "in the second half of the entries" in places.by_position((6,))
+                                                            "columns")} <= regions
+    assert "in the second half of the entries" in map(render, places.by_position((6,)))
 
 
 def test_errors_in_some_cases_are_told():
     verdict = said("return (dx if len(x) == 6 else None / 1), dw")
     assert "The error comes in all cases but 3 (square: T = S = d, D = F = V). Elsewhere your result is correct." in (
-        verdict.lines)
+        verdict.sentences)

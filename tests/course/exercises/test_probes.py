@@ -48,7 +48,7 @@ def verdict_on(monkeypatch, number, *arrays):
 ])
 def test_the_same_mistake_on_other_arrays(verdict, number, arrays, name):
     found = verdict(number, *arrays)
-    assert found.status == "fail" and found.mistakes == (name,)
+    assert found.status == "fail" and found.mistakes == ((name,),)
 
 
 @pytest.mark.parametrize("number, arrays, status", [

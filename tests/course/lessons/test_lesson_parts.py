@@ -94,10 +94,12 @@ def test_prose_and_headings_wrap_to_the_terminal_and_wide_formulas_are_marked(mo
 @pytest.mark.parametrize("width, lines", [(40, 5), (60, 3), (80, 2), (100, 2)])
 def test_the_keys_fit_the_terminal(monkeypatch, width, lines):
     monkeypatch.setenv("COLUMNS", str(width))
-    keys = ["[Enter] next", "b back", "g N go to cell N", "l list", "p EXPR print", "v variables", "e explore", "r run again",
-            "i Python", "c run to end", "q quit: "]
-    shown = prompt(keys).splitlines()
-    assert len(shown) == lines and max(map(len, shown)) < width - 3 and "  ".join(shown) == "  ".join(keys)
+    names = ["next", "back", "go_to", "list", "print", "variables", "explore", "again", "python", "to_end", "quit"]
+    shown = prompt(names).splitlines()
+    assert len(shown) == lines and max(map(len, shown)) < width - 3 and "  ".join(shown) == (
+        "[Enter] next  b back  g N go to cell N  l list  p EXPR print  v variables  e explore  r run again  i Python  "
+        "c run to end  q quit: ")
+    assert prompt(["next", "quit"], at_end=True) == "[Enter] end  q quit: "
 
 
 @pytest.mark.parametrize("guess, answer, right", [

@@ -254,7 +254,6 @@ def test_a_wide_line_of_source_is_continued_with_a_mark(monkeypatch):
 def test_the_cells_of_a_real_lesson_print_the_same_after_going_back(number, tmp_path, monkeypatch, capsys):
     path = shutil.copy(lessons_in(ROOT / "lessons")[number], tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NUMPY_TRANSFORMER_PICTURES", "none")
     monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
     every = cells(Path(path).read_text(encoding="utf-8"))
     middle, last = [n for n, cell in enumerate(every, 1) if cell.prose is None][-4::3]

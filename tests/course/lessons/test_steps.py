@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from helpers import ROOT
+from helpers.commands import python
 
 from numpy_transformer.course.lessons.answers import closing_answers
 
@@ -152,9 +153,7 @@ def test_an_interrupted_cell_can_be_run_again(tiny):
 @pytest.mark.slow
 @pytest.mark.parametrize("arguments, six, code", [(["--step"], 6, 0), ([], 7, 1), ([], 6, 0), (["--stop"], 6, 2)])
 def test_without_a_terminal_it_never_pauses(tiny, arguments, six, code):
-    run = subprocess.run([sys.executable, tiny(six), *arguments], capture_output=True, encoding="utf-8", timeout=60,
-                         stdin=subprocess.DEVNULL,
-                         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
+    run = python(tiny(six), *arguments, timeout=60)
     assert run.returncode == code and "Traceback" not in run.stderr and "q quit" not in run.stdout
     assert ("✓" in run.stdout) == (code == 0) and ("claim does not hold" in run.stderr) == (code == 1)
     if code == 0:
@@ -222,8 +221,7 @@ def test_a_unfolds_one_answer_after_another_at_the_last_cell(tiny):
 def test_a_straight_run_prints_no_answers(tiny):
     path = tiny()
     (path.parent / "README.md").write_text(PAGE, encoding="utf-8")
-    run = subprocess.run([sys.executable, path], capture_output=True, encoding="utf-8", timeout=60,
-                         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
+    run = python(path, timeout=60)
     assert run.returncode == 0 and "It has six" not in run.stdout
 
 
@@ -246,8 +244,7 @@ def test_a_lesson_whose_output_is_cut_ends_without_a_traceback(tiny):
 def test_straight_through_the_first_error_ends_it(tiny):
     path = tiny()
     path.write_text(path.read_text(encoding="utf-8").replace("show(x=x)", "x / y"), encoding="utf-8")
-    run = subprocess.run([sys.executable, path], capture_output=True, encoding="utf-8", timeout=60,
-                         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
+    run = python(path, timeout=60)
     assert run.returncode == 1 and "line 15, in <module>\n    x / y" in run.stderr and "NameError" in run.stderr
     assert "steps.py" not in run.stderr and "✓" not in run.stdout
 
@@ -257,8 +254,7 @@ def test_straight_through_the_first_error_ends_it(tiny):
 def test_in_an_editor_whose_cells_know_their_file_start_runs_nothing(tiny, before):
     code = (f"import builtins, sys\n__file__ = {str(tiny())!r}\nsys.argv = [__file__]\n{before}\n"
             "exec(compile(open(__file__, encoding='utf-8').read(), __file__, 'exec'))\nprint('x' in vars())")
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=60,
-                         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"})
+    run = python("-c", code, timeout=60)
     assert run.returncode == 0 and run.stderr == "" and run.stdout.endswith("True\n")
     assert run.stdout.count("✓") == 1 and "Numbers" not in run.stdout
 

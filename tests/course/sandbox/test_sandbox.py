@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.processes import alive, descendants, wait_until
 
 import numpy_transformer
 from numpy_transformer.course.checker.diagnosis import AnswerKey
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.course.sandbox import (NO_LAYER, Stopped, Task, best_layer, bubblewrap, layers, run, run_files,
+from numpy_transformer.course.sandbox import (NO_LAYER, Stopped, ProgramTask, best_layer, bubblewrap, layers, run, run_files,
                                               runs, scratch, server)
 from numpy_transformer.course.sandbox.layers import FIND, complaint_of
 from numpy_transformer.course.sandbox.visible import Visible, visible
@@ -69,7 +70,7 @@ def results(layer, *sources, others=None, **limits):
     """Runs these sources as files for the exercise, one task each in one sandbox. Returns their Runs."""
     names = [f"ex01_2_{i}.py" for i in range(len(sources))]
     files = {name: textwrap.dedent(source).encode() for name, source in zip(names, sources)}
-    tasks = [Task(EXERCISE, KEY.cases, name) for name in names]
+    tasks = [ProgramTask(EXERCISE, KEY.cases, name) for name in names]
     return list(run_files({**files, **(others or {})}, tasks, layer, **limits))
 
 
@@ -281,7 +282,7 @@ def test_a_stopped_run_ends_at_once_and_leaves_no_process(layer):
     before = set(children())
     with pytest.raises(Stopped):
         results(layer, "import time\ntime.sleep(60)", stop=stop, seconds=60)
-    unfinished = run_files({"a.py": RIGHT.encode()}, [Task(EXERCISE, KEY.cases, "a.py")] * 2, layer)
+    unfinished = run_files({"a.py": RIGHT.encode()}, [ProgramTask(EXERCISE, KEY.cases, "a.py")] * 2, layer)
     assert next(unfinished).ended == ""
     assert set(children()) > before
     unfinished.close()
@@ -296,12 +297,12 @@ def children():
 GRADER = """
 import sys
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.course.sandbox import Task, layers, run_files
+from numpy_transformer.course.sandbox import ProgramTask, layers, run_files
 exercise = choose("01.2")
 layer = next(layer for layer in layers() if layer.name == sys.argv[1])
 source = b"import time\\nprint('x')\\ntime.sleep(50)"
 print("ready", flush=True)
-list(run_files({"a.py": source}, [Task(exercise, exercise.cases(0), "a.py")], layer, seconds=60))
+list(run_files({"a.py": source}, [ProgramTask(exercise, exercise.cases(0), "a.py")], layer, seconds=60))
 """
 
 
@@ -318,28 +319,6 @@ def test_a_killed_grader_leaves_no_process(layer, tmp_path):
     grader.kill()
     grader.wait()
     wait_until(lambda: not any(map(alive, family)))
-
-
-def descendants(pid):
-    try:
-        own = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-    return own + [found for child in own for found in descendants(child)]
-
-
-def alive(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def wait_until(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and not condition():
-        time.sleep(0.02)
-    assert condition()
 
 
 def test_layers_say_what_works_and_what_is_missing(monkeypatch):

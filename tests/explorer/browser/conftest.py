@@ -70,10 +70,10 @@ def page(driver, saved):
 @pytest.fixture(scope="module")
 def server():
     """A server of the tiny decoder, which runs in a thread."""
-    from numpy_transformer.explorer.server import Server
+    from numpy_transformer.explorer.server import PageServer
     from numpy_transformer.explorer.session import Session
 
-    server = Server(Session(example("decoder")))
+    server = PageServer(Session(example("decoder")))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield server

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....texts import Message, listed
 from . import cases, places, sequences, terms, whole
 from .pairs import make_pairs
 
@@ -22,14 +23,15 @@ EXACT = (whole.not_a_number, whole.one_number, whole.multiple, whole.offset, who
 RELATIONS = (*EXACT, terms.extra_factor, terms.extra_term, whole.permuted, whole.wrong_reduction,
              whole.wrong_axes, places.place, whole.other_sign, terms.by_row, sequences.off_by_one, sequences.one_sided,
              whole.nearly, sequences.same_beginning, terms.same_sums)
+LIMITED = ("relations.wrong_only.", "relations.whole.correct_if_finite", "relations.sequence.too_")  # say where they hold
 
 
 @dataclass
-class Finding:
+class Relation:
     """What holds of one wrong output in every case in which it is wrong."""
 
-    name: str
-    text: str                                   # such as "is the correct result transposed"
+    name: str                                   # of the output
+    said: Message                               # such as "is the correct result transposed"
     exact: bool                                 # True if it explains every entry
     everywhere: bool                            # True if the output is wrong in every case
 
@@ -46,16 +48,16 @@ def relations(answer_key, answers):
     if not answer_key.expected or not comparable(answer_key, answers):
         return [], []
     pairs = make_pairs(answer_key, answers)
-    found, correct = findings(answer_key, pairs)
-    sentences = [spoken(group, len(answer_key.main_cases)) for group in grouped(found)][:MOST]
+    found, correct = related(answer_key, pairs)
+    sentences = [sentence(group, len(answer_key.main_cases)) for group in grouped(found)][:MOST]
     facts = cases.errors(answer_key, answers)
     if not facts:
         fine = [answer_key.is_right(i, answer) for i, answer in enumerate(answers)]
-        if not found or not all(finding.everywhere for finding in found):
+        if not found or not all(relation.everywhere for relation in found):
             facts.append(cases.some_cases(answer_key, fine))
         facts.append(cases.outputs(answer_key, correct))
         facts += [places.wrong_lines(name, group) for name, group in zip(answer_key.exercise.outputs, pairs)
-                  if name not in {finding.name for finding in found}]
+                  if name not in {relation.name for relation in found}]
     return sentences, list(filter(None, facts))[:MOST - len(sentences)]
 
 
@@ -64,9 +66,9 @@ def explains_everything(answer_key, answers):
     """Returns True if a relation explains every entry of every wrong output."""
     if not answer_key.expected or not comparable(answer_key, answers) or any(answer.error for answer in answers):
         return False
-    found, correct = findings(answer_key, make_pairs(answer_key, answers))
+    found, correct = related(answer_key, make_pairs(answer_key, answers))
     return len(found) == correct.count(False) and all(
-        finding.exact and "depends on the case" not in finding.text for finding in found)
+        relation.exact and relation.said.kind != whole.DEPENDS for relation in found)
 
 
 def comparable(answer_key, answers):
@@ -76,56 +78,52 @@ def comparable(answer_key, answers):
     return bool(finished) and all(len(answer.outputs) == count for answer in finished)
 
 
-def findings(answer_key, pairs):
-    """Returns the Findings, and for each output whether it is correct in every case."""
+def related(answer_key, pairs):
+    """Returns the Relations, and for each output whether it is correct in every case."""
     found, correct = [], []
     for name, group in zip(answer_key.exercise.outputs, pairs):
         wrong = [p for p in group if not p.fine]
         correct.append(not wrong)
-        relation, text = first_relation(answer_key, name, wrong) if wrong else (None, "")
-        if text:
+        relation, said = first_relation(answer_key, name, wrong) if wrong else (None, None)
+        if said:
             everywhere = len(wrong) == len(answer_key.main_cases)
             if not everywhere and len(group) == len(answer_key.main_cases):
-                everywhere = relation(group) == text        # it may hold in the cases with a correct output, too
-            found.append(Finding(name, text, relation in EXACT, everywhere))
+                everywhere = relation(group) == said        # it may hold in the cases with a correct output, too
+            found.append(Relation(name, said, relation in EXACT, everywhere))
     return found, correct
 
 
 def first_relation(answer_key, name, wrong):
-    """Returns the first relation that holds in all these cases, and its words; (None, "") if there is none."""
+    """Returns the first relation that holds in all these cases, and its Message; None for it if there is none."""
     for relation in RELATIONS:
-        text = relation(wrong)
-        if text:
-            return relation, text
+        said = relation(wrong)
+        if said:
+            return relation, said
     relation = functools.partial(cases.one_pass, answer_key, name)
     return relation, relation(wrong)
 
 
 def grouped(found):
-    """Returns the findings, those with the same words together, the exact ones first."""
+    """Returns the relations, those that say the same together, the exact ones first."""
     groups = {}
-    for finding in sorted(found, key=lambda finding: not finding.exact):
-        groups.setdefault((finding.text, finding.everywhere), []).append(finding)
+    for relation in sorted(found, key=lambda relation: not relation.exact):
+        groups.setdefault((relation.said, relation.everywhere), []).append(relation)
     return list(groups.values())
 
 
-def spoken(group, count):
-    """Returns the sentence for findings with the same words."""
-    first, names = group[0], cases.listed([finding.name for finding in group])
-    text = first.text
-    if len(group) > 1:
-        text = text.replace("is ", "are each ", 1) if text.startswith("is ") else f"each {plural(text)}"
-    scope = ""
-    if not first.everywhere and not text.startswith("is wrong only") and "wherever" not in text:
-        scope = " wherever it is wrong" if len(group) == 1 else " wherever they are wrong"
-    elif first.everywhere and count > 1 and "depends on the case" not in text:
-        scope = " in every case"
-    if first.text.endswith(("?", ".")):
-        return f"{names} {text}"
-    return f"{names} {text}{scope}"
+def sentence(group, count):
+    """Returns the Message for relations that say the same.
 
-
-def plural(text):
-    verb, _, rest = text.partition(" ")
-    verb = "have" if verb == "has" else verb.removesuffix("s")
-    return f"{verb} {rest}"
+    Parameters:
+        count : number of main cases
+    """
+    first, n = group[0], len(group)
+    key = "plain"
+    if first.said.kind == whole.NEARLY:
+        key = "question"
+    elif first.everywhere and count > 1 and first.said.kind != whole.DEPENDS:
+        key = "everywhere"
+    elif not first.everywhere and not first.said.kind.startswith(LIMITED):
+        key = "sometimes"
+    return Message(f"relations.sentence.{key}", n=n, names=listed([relation.name for relation in group]),
+                   relation=Message(first.said.kind, **first.said.values, n=n))

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..comparison import close
-from ..matching import equal
+from ....texts import Message
+from ..comparison import close, equal
 
 TYPES = "fiub"                                  # kinds of dtypes that are numbers
+ARGUMENT, CORRECT = "relations.array.argument", "relations.array.correct"
 
 
 @dataclass
@@ -21,7 +22,7 @@ class Pair:
         wrong, right : the student's output and the correct one, as float64 (or float32 if the student's is)
         kind : kind of the correct output's dtype, such as "f"
         all_right : all correct outputs of the case
-        arrays : {name: array} that the wrong output may contain: arguments and other correct outputs
+        arrays : {Message of its name: array} that the wrong output may contain: arguments and other correct outputs
         scalars : {name: value} of the arguments that are no arrays
     """
 
@@ -57,6 +58,11 @@ class Pair:
         return equal(a, b, self.largest)
 
 
+def rounded(number, digits=6):
+    """Returns the number that people read; two numbers that they cannot tell apart are one."""
+    return float(f"{number:.{digits}g}")
+
+
 def as_float(y):
     """Converts to float64, except float32, which has a wider tolerance."""
     return y if y.dtype == np.float32 else np.asarray(y, float)
@@ -71,7 +77,7 @@ def make_pairs(answer_key, answers):
             continue
         known, arguments, numbers = exercise.letters(case), argument_arrays(exercise, case), scalars(exercise, case)
         for j, name in enumerate(exercise.outputs):
-            others = {f"the correct {other}": y for other, y in zip(exercise.outputs, expected.outputs)
+            others = {Message(CORRECT, name=other): y for other, y in zip(exercise.outputs, expected.outputs)
                       if other != name}
             right = expected.outputs[j]
             made[j].append(Pair(case, known, as_float(answer.outputs[j]), np.asarray(right, float), right.dtype.kind,
@@ -80,10 +86,10 @@ def make_pairs(answer_key, answers):
 
 
 def argument_arrays(exercise, case):
-    """Returns {name: array} of a function's arguments. Those of a class have no names that a sentence could use."""
+    """Returns {Message: array} of a function's arguments. Those of a class have no names that a sentence could use."""
     if exercise.is_class:
         return {}
-    return {f"the argument {name}": value for name, value in zip(exercise.parameters, case.inputs)
+    return {Message(ARGUMENT, name=name): value for name, value in zip(exercise.parameters, case.inputs)
             if isinstance(value, np.ndarray) and value.dtype.kind in TYPES}
 
 

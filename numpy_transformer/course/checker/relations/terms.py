@@ -4,8 +4,11 @@ import itertools
 
 import numpy as np
 
-from ..matching import equal
+from ....texts import Message
+from ..comparison import equal
+from .pairs import ARGUMENT, rounded
 
+POWERS = {1: "times", -1: "divided", 2: "times_square"}
 COEFFICIENTS = (1, -1, 2, -2, 0.5, -0.5)        # that count as evidence where an output is a single number
 
 
@@ -13,47 +16,46 @@ def other_array(pairs):
     """The answer is another correct output or an argument."""
     for name in pairs[0].arrays:
         if all(name in p.arrays and p.equal(p.wrong, np.asarray(p.arrays[name], float)) for p in pairs):
-            return f"is {name}"
-    return ""
+            return Message("relations.terms.is", array=name)
+    return None
 
 
 def two_arguments(pairs):
     """The answer is the sum, the difference or the product of two arguments, without anything else."""
     if not all(p.kind == "f" and p.wrong.size > 1 for p in pairs):
-        return ""
-    names = [name for name, y in pairs[0].arrays.items() if name.startswith("the argument") and y.dtype.kind == "f"]
+        return None
+    names = [name for name, y in pairs[0].arrays.items() if name.kind == ARGUMENT and y.dtype.kind == "f"]
     for a, b in itertools.permutations(names, 2):
-        for words, operation in ((f"is {a} minus {b}", np.subtract), (f"is {a} plus {b}", np.add),
-                                 (f"is {a} times {b}, entry by entry,", np.multiply)):
+        for key, operation in (("difference", np.subtract), ("sum", np.add), ("product", np.multiply)):
             if all(fits(p.arrays[a], p.wrong) and fits(p.arrays[b], p.wrong)
                    and p.equal(p.wrong, operation(p.arrays[a], p.arrays[b])) for p in pairs):
-                return words
-    return ""
+                return Message(f"relations.terms.{key}", array=a, other=b)
+    return None
 
 
 def terms(pair):
-    """Returns {words: array} of simple functions of the arguments and the other outputs that fit the correct output."""
+    """Returns {Message: array} of simple functions of the arguments and the other outputs that fit the correct output."""
     found = {}
     floats = {name: np.asarray(y, float) for name, y in pair.arrays.items() if y.dtype.kind == "f" and y.size}
     for name, y in floats.items():
         found[name] = y
         if y.ndim:
-            found[f"the sums of {name} over its last axis"] = y.sum(-1, keepdims=True)
-            found[f"the sum of {name} over its first axis"] = y.sum(0)
+            found[Message("relations.term.sums_last", array=name)] = y.sum(-1, keepdims=True)
+            found[Message("relations.term.sum_first", array=name)] = y.sum(0)
         if y.ndim > 1:
-            found[f"the sum of {name} over all rows"] = y.reshape(-1, y.shape[-1]).sum(0)
-    arguments = [name for name in floats if name.startswith("the argument")]
+            found[Message("relations.term.sum_rows", array=name)] = y.reshape(-1, y.shape[-1]).sum(0)
+    arguments = [name for name in floats if name.kind == ARGUMENT]
     for i, name in enumerate(arguments):
         for other in arguments[i:]:
             if floats[name].shape == floats[other].shape:
-                product = f"{name.split()[-1]} times {other.split()[-1]}, entry by entry"
+                product = Message("relations.term.product", name=name.values["name"], other=other.values["name"])
                 if name == other:
-                    product = f"the square of {name.split()[-1]}, entry by entry"
+                    product = Message("relations.term.square", **name.values)
                 found[product] = floats[name] * floats[other]
     if pair.right.ndim == 0:
-        found |= {f"the mean of {name}": y.mean() for name, y in floats.items()}
-        found |= {f"the sum of {name}": y.sum() for name, y in floats.items()}
-    return {words: np.asarray(y) for words, y in found.items() if fits(y, pair.right)}
+        found |= {Message("relations.term.mean", array=name): y.mean() for name, y in floats.items()}
+        found |= {Message("relations.term.sum", array=name): y.sum() for name, y in floats.items()}
+    return {name: np.asarray(y) for name, y in found.items() if fits(y, pair.right)}
 
 
 def fits(y, right):
@@ -71,23 +73,25 @@ def usable(pairs):
 def extra_term(pairs):
     """The answer is the correct result plus a multiple of a simple array."""
     if not usable(pairs):
-        return ""
+        return None
     first = max(pairs[:3], key=lambda p: p.right.size)
-    found = {words: coefficient(first, term) for words, term in terms(first).items()}
-    found = {words: number for words, number in found.items() if number is not None}
+    found = {name: coefficient(first, term) for name, term in terms(first).items()}
+    found = {name: number for name, number in found.items() if number is not None}
     for p in pairs:
         if p is first or not found:
             continue
         own = terms(p)
-        found = {words: number for words, number in found.items()
-                 if words in own and p.equal(p.wrong, p.right + number * own[words])}
+        found = {name: number for name, number in found.items()
+                 if name in own and p.equal(p.wrong, p.right + number * own[name])}
     if not found:
-        return ""
-    words, number = next(iter(found.items()))
+        return None
+    name, number = next(iter(found.items()))
     if all(p.right.size == 1 for p in pairs) and (len(pairs) < 3 or number not in COEFFICIENTS):
-        return ""
-    times = "" if abs(number) == 1 else f"{abs(number):.6g} times "
-    return f"is the correct result {'plus' if number > 0 else 'minus'} {times}{words}"
+        return None
+    sign = "plus" if number > 0 else "minus"
+    if abs(number) == 1:
+        return Message(f"relations.terms.{sign}", term=name)
+    return Message(f"relations.terms.{sign}_multiple", number=rounded(abs(number)), term=name)
 
 
 def coefficient(pair, term):
@@ -104,17 +108,16 @@ def coefficient(pair, term):
 def extra_factor(pairs):
     """The answer is the correct result times or divided by an argument, entry by entry, up to a number."""
     if not usable(pairs) or all(p.right.size == 1 for p in pairs):
-        return ""
+        return None
     candidates = None
     for p in pairs:
-        own = {(words, power) for words, term in terms(p).items() for power in (1, -1, 2)
-               if (candidates is None or (words, power) in candidates) and is_factor(p, term, power)}
+        own = {(name, power) for name, term in terms(p).items() for power in POWERS
+               if (candidates is None or (name, power) in candidates) and is_factor(p, term, power)}
         candidates = own if candidates is None else candidates & own
         if not candidates:
-            return ""
-    order = [(words, power) for words in terms(pairs[0]) for power in (1, -1, 2) if (words, power) in candidates]
-    words, power = order[0]
-    return f"is the correct result {'divided by' if power < 0 else 'times'} {words}{' squared' if power == 2 else ''}"
+            return None
+    name, power = next((name, power) for name in terms(pairs[0]) for power in POWERS if (name, power) in candidates)
+    return Message(f"relations.terms.{POWERS[power]}", term=name)
 
 
 def is_factor(pair, term, power):
@@ -126,33 +129,32 @@ def is_factor(pair, term, power):
 def by_row(pairs):
     """Each row, or each column, has a factor or an offset of its own."""
     if not usable(pairs) or not all(p.right.ndim and p.right.shape[-1] > 2 and p.bad.all() for p in pairs):
-        return ""
+        return None
     if all(same_along(np.ravel(p.wrong - p.right), 0, p) for p in pairs):
-        return "differs from the correct result by one number, the same for all entries,"
+        return Message("relations.terms.offset")
     if all(same_along(p.wrong - p.right, -1, p) for p in pairs):
-        return ("differs from the correct result by one number per row, the same for all entries of the row (a term "
-                "that belongs to the whole row),")
+        return Message("relations.terms.offset_of_rows")
     if all(proportional(p, -1) for p in pairs):
-        return "has correct rows, except that each row is multiplied by a number of its own"
+        return Message("relations.terms.factor_of_rows")
     if not all(p.right.size // p.right.shape[-1] > 2 for p in pairs):
-        return ""
+        return None
     w_r = [(p, p.wrong.reshape(-1, p.wrong.shape[-1]), p.right.reshape(-1, p.right.shape[-1])) for p in pairs]
     if all(same_along(w - r, 0, p) for p, w, r in w_r):
-        return "differs from the correct result by one and the same row everywhere"
+        return Message("relations.terms.same_row")
     if all(proportional(p, 0) for p in pairs):
-        return "has correct columns, except that each column is multiplied by a number of its own"
-    return ""
+        return Message("relations.terms.factor_of_columns")
+    return None
 
 
 def same_sums(pairs):
     """Wrong entries whose rows or columns have the correct sums."""
     if not usable(pairs) or not all(p.right.ndim and p.right.shape[-1] > 2 for p in pairs):
-        return ""
-    for axis, words in ((-1, "row"), (-2, "column")):
+        return None
+    for axis, slices in ((-1, "rows"), (-2, "columns")):
         if all(p.right.ndim >= -axis and p.right.shape[axis] > 2
                and p.equal(p.wrong.sum(axis), p.right.sum(axis)) for p in pairs):
-            return f"has wrong entries, but each {words} has the correct sum,"
-    return ""
+            return Message(f"relations.terms.sums_of_{slices}")
+    return None
 
 
 def same_along(difference, axis, pair):

@@ -5,33 +5,37 @@ import math
 
 import numpy as np
 
-from ..matching import equal
+from ....texts import Message
+from ..comparison import equal
+from .pairs import rounded
+
+DEPENDS, NEARLY = "relations.whole.depends", "relations.whole.nearly"
 
 
 def not_a_number(pairs):
     if all(p.wrong.size and np.isnan(p.wrong).all() for p in pairs):
-        return "is NaN everywhere"
+        return Message("relations.whole.nan")
     if all(p.wrong.size and not np.isfinite(p.wrong).any() for p in pairs):
-        return "is infinite or NaN everywhere"
+        return Message("relations.whole.infinite")
     mixed = all(p.same_shape and not np.isfinite(p.wrong).all() and np.isfinite(p.wrong).any() for p in pairs)
     if mixed and all(not p.bad[np.isfinite(p.wrong)].any() for p in pairs):
-        return "is correct wherever it is not NaN or infinite"
-    return ""
+        return Message("relations.whole.correct_if_finite")
+    return None
 
 
 def one_number(pairs):
     """Zeros, or another number in all entries of every case."""
     if all(p.wrong.size and not p.wrong.any() for p in pairs):
-        return "is False everywhere" if pairs[0].kind == "b" else "is zero everywhere"
+        return Message("relations.whole.false" if pairs[0].kind == "b" else "relations.whole.zero")
     several = [p for p in pairs if p.wrong.size > 1]
     if not several or not all(p.wrong.size and np.ptp(p.wrong) == 0 for p in pairs):
-        return ""
+        return None
     if pairs[0].kind == "b":
-        return "is True everywhere"
+        return Message("relations.whole.true")
     numbers = {float(p.wrong.flat[0]) for p in pairs}
     if len(numbers) == 1:
-        return f"is {numbers.pop():.6g} in every entry"
-    return "repeats one number in every entry (does a sum run over too many axes?)"
+        return Message("relations.whole.number", number=rounded(numbers.pop()))
+    return Message("relations.whole.one_number")
 
 
 def multiple(pairs):
@@ -40,33 +44,32 @@ def multiple(pairs):
     for p in pairs:
         w, r = p.wrong, p.right
         if w.shape != r.shape or not np.isfinite(w).all() or w.any() != r.any():
-            return ""
+            return None
         if r.any():
             factor = float(np.vdot(r, w) / np.vdot(r, r))
             if not equal(w, factor * r):
-                return ""
+                return None
             factors.append((p.known, factor))
     values = [factor for _, factor in factors]
     if not values or all(abs(factor - 1) < 1e-9 for factor in values):
-        return ""
+        return None
     loose = 1e-6 if any(p.wrong.dtype == np.float32 for p in pairs) else 1e-9
     if max(values) - min(values) <= loose * abs(values[0]):
         alone = len(values) < 3 and all(p.right.size == 1 for p in pairs)
-        return "" if alone else f"is the correct result times {values[0]:.6g}"
+        return None if alone else Message("relations.whole.multiple", factor=rounded(values[0]))
     everywhere = all(known or abs(factor - 1) > loose for known, factor in factors)
-    expression = name_factor([pair for pair in factors if pair[0]], 100 * loose) if everywhere else ""
+    expression, letters = name_factor([pair for pair in factors if pair[0]], 100 * loose) if everywhere else ("", ())
     if expression:
         counted = "entries" if all(has_one_number_per_row(p.case) for p in pairs if p.known) else "rows"
-        meaning = f", where N is the number of {counted}," if "N" in expression else ""
-        return f"is the correct result times {expression}{meaning}"
+        return Message(f"relations.whole.sizes_of_{counted}" if "N" in letters else "relations.whole.sizes", factor=expression)
     if all(p.right.size == 1 for p in pairs):
         return ""                               # any number is some multiple of another
-    listed = ", ".join([f"{factor:.4g}" for factor in values[:5]] + ["..."] * (len(values) > 5))
-    return f"is the correct result times a number that depends on the case: {listed}"
+    shown = ", ".join([f"{factor:.4g}" for factor in values[:5]] + ["..."] * (len(values) > 5))
+    return Message(DEPENDS, factors=shown)
 
 
 def name_factor(pairs, tolerance):
-    """Returns the first expression, such as sqrt(d), 1/(B T) or -N, that gives the factor in all pairs, or ""."""
+    """Returns the first expression, such as sqrt(d), 1/(B T) or -N, that gives the factor in all pairs, and its letters."""
     letters = list(pairs[0][0]) if pairs else []
     products = [*((letter,) for letter in letters), *itertools.combinations(letters, 2)]
     for number, sign in ((1, ""), (-1, "-"), (2, "2 "), (0.5, "1/2 "), (-2, "-2 "), (-0.5, "-1/2 ")):
@@ -76,8 +79,8 @@ def name_factor(pairs, tolerance):
             for power, shown in ((1, text), (-1, f"1/{below}"), (0.5, f"sqrt({text})"), (-0.5, f"1/sqrt({text})")):
                 if all(math.isclose(factor, number * math.prod(known[letter] for letter in product) ** power,
                                     rel_tol=tolerance) for known, factor in pairs):
-                    return sign + shown
-    return ""
+                    return sign + shown, product
+    return "", ()
 
 
 def has_one_number_per_row(case):
@@ -89,37 +92,36 @@ def has_one_number_per_row(case):
 def offset(pairs):
     """The correct result plus the same number in every entry of every case."""
     if not all(p.same_shape and p.right.size and np.isfinite(p.wrong).all() for p in pairs):
-        return ""
+        return None
     if sum(p.right.size for p in pairs) < 3 or pairs[0].kind == "b":
-        return ""
+        return None
     differences = np.concatenate([np.ravel(p.wrong - p.right) for p in pairs])
     number = float(differences[0])
     scale = max(float(p.largest) for p in pairs)
     if np.ptp(differences) > 1e-9 * max(scale, abs(number)) or abs(number) <= 1e-6 * scale:
-        return ""
-    sign = "plus" if number > 0 else "minus"
-    return f"is the correct result {sign} {abs(number):.6g}"
+        return None
+    return Message("relations.whole.plus" if number > 0 else "relations.whole.minus", number=rounded(abs(number)))
 
 
 def opposite(pairs):
     """True and False swapped."""
     if pairs[0].kind == "b" and all(p.same_shape and p.right.size and p.bad.all() for p in pairs):
-        return "is True where False is expected and False where True is expected"
-    return ""
+        return Message("relations.whole.opposite")
+    return None
 
 
 def transposed(pairs):
     def turns_into(w, r):
         swapped = [np.swapaxes(w, a, b) for a, b in itertools.combinations(range(w.ndim), 2)]
         return w.ndim > 1 and any(equal(turned, r) for turned in (w.T, *swapped))
-    return "is the correct result transposed" if all(turns_into(p.wrong, p.right) for p in pairs) else ""
+    return Message("relations.whole.transposed") if all(turns_into(p.wrong, p.right) for p in pairs) else None
 
 
 def other_sign(pairs):
     """Correct absolute values with some wrong signs."""
     if all(p.same_shape and p.equal(abs(p.wrong), abs(p.right)) for p in pairs) and pairs[0].kind == "f":
-        return "is correct up to the sign, which is wrong in some entries"
-    return ""
+        return Message("relations.whole.sign")
+    return None
 
 
 def softmax(z, axis):
@@ -127,38 +129,29 @@ def softmax(z, axis):
     return e / e.sum(axis, keepdims=True)
 
 
-STEPS = (
-    ("is exp of the correct result", np.exp), ("is the logarithm of the correct result", np.log),
-    ("is the square of the correct result", np.square), ("is the square root of the correct result", np.sqrt),
-    ("is 1 divided by the correct result", lambda r: 1 / r), ("is 1 minus the correct result", lambda r: 1 - r),
-    ("is the absolute value of the correct result", np.abs),
-    ("is the correct result rounded to whole numbers", np.round),
-    ("is the correct result with 0 in place of negative numbers", lambda r: np.maximum(r, 0)),
-    ("is the softmax of the correct result over the last axis", lambda r: softmax(r, -1)),
-    ("is the cumulative sum of the correct result along the last axis", lambda r: np.cumsum(r, -1)),
-    ("is the correct result divided by the sum of its row", lambda r: r / r.sum(-1, keepdims=True)),
-)
-STEPS_BACK = (
-    ("turns into the correct result if softmax over the last axis is applied to it", lambda w: softmax(w, -1)),
-    ("turns into the correct result if softmax over the second-to-last axis is applied", lambda w: softmax(w, -2)),
-    ("turns into the correct result if each row is divided by its sum", lambda w: w / w.sum(-1, keepdims=True)),
-    ("turns into the correct result if its negative numbers are replaced by 0", lambda w: np.maximum(w, 0)),
-    ("turns into the correct result if each row's mean is subtracted", lambda w: w - w.mean(-1, keepdims=True)),
-    ("turns into the correct result if each row's maximum is subtracted", lambda w: w - w.max(-1, keepdims=True)),
-)
+STEPS = {
+    "exp": np.exp, "log": np.log, "square": np.square, "sqrt": np.sqrt, "inverse": lambda r: 1 / r,
+    "complement": lambda r: 1 - r, "absolute": np.abs, "rounded": np.round, "positive": lambda r: np.maximum(r, 0),
+    "softmax": lambda r: softmax(r, -1), "cumulative": lambda r: np.cumsum(r, -1),
+    "normalized": lambda r: r / r.sum(-1, keepdims=True)}
+MISSING_STEPS = {
+    "softmax_missing": lambda w: softmax(w, -1), "softmax_of_columns_missing": lambda w: softmax(w, -2),
+    "normalization_missing": lambda w: w / w.sum(-1, keepdims=True), "positive_missing": lambda w: np.maximum(w, 0),
+    "mean_missing": lambda w: w - w.mean(-1, keepdims=True),
+    "maximum_missing": lambda w: w - w.max(-1, keepdims=True)}
 
 
 def one_step(pairs):
     """One step too many, such as a logarithm, or one too few."""
     if pairs[0].kind != "f" or not all(p.same_shape for p in pairs) or sum(p.right.size for p in pairs) < 3:
-        return ""
-    for text, step in STEPS:
+        return None
+    for key, step in STEPS.items():
         if all(gives(p, step, p.right, p.wrong) for p in pairs):
-            return text
-    for text, step in STEPS_BACK:
+            return Message(f"relations.step.{key}")
+    for key, step in MISSING_STEPS.items():
         if all(gives(p, step, p.wrong, p.right) for p in pairs):
-            return text
-    return ""
+            return Message(f"relations.step.{key}")
+    return None
 
 
 def gives(pair, step, before, after):
@@ -174,17 +167,17 @@ def gives(pair, step, before, after):
 
 def permuted(pairs):
     if all(p.wrong.size == p.right.size and equal(p.wrong.ravel(), p.right.ravel()) for p in pairs):
-        return "has the correct numbers in the correct order, but the wrong shape,"
-    for text, turned in ORDERS:
+        return Message("relations.whole.shape")
+    for key, turned in ORDERS.items():
         if all(p.same_shape and any_equal(turned(p.right), p) for p in pairs):
-            return text
+            return Message(f"relations.whole.{key}")
     if all(p.wrong.size == p.right.size > 2 and equal(np.sort(p.wrong, None), np.sort(p.right, None)) for p in pairs):
-        for axis, slices in ((-1, "columns"), (-2, "rows"), (-3, "slices along axis -3 (heads, if it has heads)")):
+        for axis, slices in ((-1, "columns"), (-2, "rows"), (-3, "slices")):
             if all(same_slices(p, axis) for p in pairs):
-                return f"has the correct {slices}, but in another order"
+                return Message(f"relations.whole.{slices}")
         if pairs[0].kind != "b":
-            return "has the correct numbers in the wrong order"
-    return ""
+            return Message("relations.whole.order")
+    return None
 
 
 def any_equal(candidates, pair):
@@ -199,12 +192,8 @@ def flipped(r, axis):
     return [np.flip(r, axis)] if r.ndim >= -axis else []
 
 
-ORDERS = (
-    ("has its rows in reverse order", lambda r: flipped(r, -2)),
-    ("has the entries of each row in reverse order", lambda r: flipped(r, -1)),
-    ("has its rows shifted by one position", lambda r: rolled(r, -2)),
-    ("has the entries of each row shifted by one position", lambda r: rolled(r, -1)),
-)
+ORDERS = {"rows_reversed": lambda r: flipped(r, -2), "entries_reversed": lambda r: flipped(r, -1),
+          "rows_shifted": lambda r: rolled(r, -2), "entries_shifted": lambda r: rolled(r, -1)}
 
 
 def same_slices(pair, axis):
@@ -220,19 +209,19 @@ def same_slices(pair, axis):
 def wrong_reduction(pairs):
     """A sum or mean over one axis is missing, or one was taken over an axis that should have stayed."""
     if not all(p.wrong.size and p.right.size for p in pairs) or all(p.same_shape for p in pairs):
-        return ""
-    for kind, reduced in (("sum", "summed"), ("mean", "averaged")):
+        return None
+    for kind in ("sum", "mean"):
         missing = set.intersection(*(
             {axis for axis in range(p.wrong.ndim) if equal(getattr(p.wrong, kind)(axis), p.right)} for p in pairs))
         if missing:
-            return f"is correct after .{kind}({min(missing)}), so this axis still has to be {reduced},"
+            return Message(f"relations.whole.{kind}_missing", axis=min(missing))
         extra = set.intersection(*(
             {axis - p.right.ndim for axis in range(p.right.ndim)
              if equal(p.wrong, getattr(p.right, kind)(axis))
              or equal(p.wrong, getattr(p.right, kind)(axis, keepdims=True))} for p in pairs))
         if extra:
-            return f"is the correct result after .{kind}({max(extra)}), but this axis must not be {reduced},"
-    return ""
+            return Message(f"relations.whole.{kind}_extra", axis=max(extra))
+    return None
 
 
 def wrong_axes(pairs):
@@ -240,16 +229,15 @@ def wrong_axes(pairs):
     same_total = all(abs(p.wrong.sum() - p.right.sum()) <= 1e-9 * abs(p.right).sum() <= 1e-3 * abs(p.right.sum())
                      for p in pairs)
     if same_total and any(not p.same_shape for p in pairs) and pairs[0].kind == "f":
-        return "has the correct total, but summed over the wrong axes,"
-    return ""
+        return Message("relations.whole.wrong_axes")
+    return None
 
 
 def nearly(pairs):
     """Correct to a few digits in every entry."""
     if pairs[0].kind != "f" or not all(p.same_shape and p.right.any() and np.isfinite(p.wrong).all() for p in pairs):
-        return ""
+        return None
     worst = max(float(np.max(abs(p.wrong - p.right)) / np.max(abs(p.right))) for p in pairs)
     if worst > 1e-3 or sum(p.right.size for p in pairs) < 3:
-        return ""
-    return (f"is nearly correct: no entry is off by more than {worst:.0e} of the largest one. Is a constant, or the "
-            "place of eps, slightly different, or is something rounded?")
+        return None
+    return Message(NEARLY, error=rounded(worst, 1))

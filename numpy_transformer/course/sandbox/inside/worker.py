@@ -66,14 +66,18 @@ def instances(value, kind):
     return [value] if isinstance(value, kind) else []
 
 
-def describe_error(error, path, in_helper=False):
-    """Returns the error and the line of the student's file that raised it, unless a given helper raised it."""
+def report_error(error, path, in_helper=False):
+    """Returns a report of an error, with the line of the student's file that raised it, unless a given helper did.
+
+    Returns: {"kind": such as "ValueError", "error": "ValueError: its message", "line": "3", "code": the text of line 3}
+    """
+    report = {"kind": type(error).__name__, "error": f"{type(error).__name__}: {str(error).strip()}".strip()}
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-    at = f" (line {frames[-1].lineno}: {frames[-1].line})" if frames and not in_helper else ""
-    text = f"{error}{at}"
     if isinstance(error, SyntaxError) and error.filename == path:
-        text = f"{error.msg} (line {error.lineno})"
-    return f"{type(error).__name__}: {text.strip()}"[:MESSAGE_LENGTH]
+        report |= {"error": f"{type(error).__name__}: {error.msg}", "line": str(error.lineno)}
+    elif frames and not in_helper:
+        report |= {"line": str(frames[-1].lineno), "code": frames[-1].line or ""}
+    return {key: text[:MESSAGE_LENGTH] for key, text in report.items()}
 
 
 def helper_call(error, path, given):
@@ -81,7 +85,7 @@ def helper_call(error, path, given):
 
     Parameters:
         given : {name: function or class} of the helpers in the student's file
-    Returns: {"helper": its name, "call": the student's line that called it, "passed": the arrays that it was given}
+    Returns: {"helper": its name, "line" and "code": the student's line that called it, "passed": the arrays that it got}
     """
     codes = {}
     for name, helper in given.items():
@@ -95,7 +99,7 @@ def helper_call(error, path, given):
             shapes = {name: getattr(frame.f_locals.get(name), "shape", None) for name in names}
             passed = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if isinstance(shape, tuple))
             text = linecache.getline(path, caller).strip()
-            return {"helper": codes[frame.f_code], "call": f"line {caller}: {text}"[:MESSAGE_LENGTH], "passed": passed}
+            return {"helper": codes[frame.f_code], "line": str(caller), "code": text[:MESSAGE_LENGTH], "passed": passed}
         if frame.f_code.co_filename == path:
             caller = line
     return {}
@@ -105,7 +109,7 @@ def load(source, path, name):
     """Returns the student's function or class (None if it is missing) and the names that the file defines."""
     sys.modules["exercise"] = module = types.ModuleType("exercise")
     lines = source.decode("utf-8", "replace").splitlines(keepends=True)
-    linecache.cache[path] = (len(source), None, lines, path)        # for `describe_error`
+    linecache.cache[path] = (len(source), None, lines, path)        # for `report_error`
     exec(compile(source, path, "exec"), vars(module))
     names = vars(module)
     if callable(names.get(name)):
@@ -169,7 +173,7 @@ def run_task(job, cases, blob, send):
     try:
         target, names = load(source, job["file"], job["name"])
     except BaseException as error:              # SystemExit too
-        return report(LOADING, stage="import", error=describe_error(error, job["file"]))
+        return report(LOADING, stage="import", **report_error(error, job["file"]))
     if target is None:
         return report(LOADING, stage="name", names=names[:20])
     parameters = describe_parameters(target, cases[0][0])
@@ -187,8 +191,8 @@ def run_task(job, cases, blob, send):
         except BaseException as error:
             names = vars(sys.modules["exercise"])
             given = {name: names[name] for name in job.get("given", ()) if name in names}
-            found = helper_call(error, job["file"], given)
-            report(CASE, i, kind=type(error).__name__, error=describe_error(error, job["file"], bool(found)), **found)
+            call = helper_call(error, job["file"], given)
+            report(CASE, i, **report_error(error, job["file"], bool(call)), **call)
 
     if "rerun" in job:
         import reruns  # loaded before the sandbox was closed
