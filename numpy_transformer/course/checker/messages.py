@@ -1,5 +1,6 @@
 """Messages about errors, parameters, results of a wrong type, cases and known mistakes. texts/en/verdict.ini says them."""
 
+import functools
 import re
 
 from ...texts import Message, listed
@@ -134,13 +135,18 @@ def about_mistakes(identified, cases):
         key = "each"
     elif len(explained) > 1:
         key = "together"
-    names = mistake_names([mistake.name for mistake in combination] for combination in different.values())
+    names = joined([joined([mistake.name for mistake in combination], "and") for combination in different.values()], "or")
     heading = Message(f"{KNOWN}{key}_in_all" if cases > 1 else f"{KNOWN}{key}", names=names, cases=cases)
     key = "explanation_of" if len(explained) > 1 else "explanation"
     return [heading, *(Message(f"verdict.line.{key}", mistake=name, explanation=explanation)
                        for explanation, name in explained.items())]
 
 
+def joined(names, word):
+    """Returns a value of a Message for names between which the word is repeated, "and" or "or"."""
+    return functools.reduce(lambda before, name: Message(f"words.list.{word}", before=before, item=name), names)
+
+
 def mistake_names(combinations):
-    """Returns "A and B or C" for possible combinations of known mistakes: a code, the same in all languages."""
+    """Returns "A and B or C" for possible combinations of known mistakes: a code of tables, the same in all languages."""
     return " or ".join(" and ".join(names) for names in combinations)
