@@ -108,10 +108,17 @@ def table(subject: str) -> dict[str, dict[str, str]]:
 
 @functools.cache
 def _table(subject: str, folder: Path) -> dict[str, dict[str, str]]:
-    texts = read(ENGLISH, subject)
-    translated = {} if folder == ENGLISH else read(folder, subject)
-    return {section: {**keys, **plurals(translated.get(section, {})), **translated.get(section, {})}
-            for section, keys in texts.items()}
+    parser = read(ENGLISH, subject)
+    if folder != ENGLISH:
+        translated = read(folder, subject)
+        for section in translated.sections():
+            own = dict(translated.items(section, raw=True))
+            parser.read_dict({section: plurals(own) | own})
+    try:
+        return {section: {key: FOLDED.sub(" ", text.strip()) for key, text in parser[section].items()}
+                for section in parser.sections()}
+    except configparser.Error as error:
+        raise ValueError(f"{folder / subject}: {' '.join(str(error).split())}") from error
 
 
 def plurals(texts: dict[str, str]) -> dict[str, str]:
@@ -119,22 +126,22 @@ def plurals(texts: dict[str, str]) -> dict[str, str]:
     return {f"{key.removesuffix('.other')}.one": text for key, text in texts.items() if key.endswith(".other")}
 
 
-def read(folder: Path, subject: str) -> dict[str, dict[str, str]]:
-    """Returns the texts of one subject, {} if the language lacks it. ${KEY} and ${SECTION:KEY} stand for other texts.
+def read(folder: Path, subject: str) -> configparser.ConfigParser:
+    """Returns what one language's files of a subject contain; nothing if it has none.
 
-    A text may go on in further lines. An empty line begins a new paragraph, and "| " a line of its own.
+    ${KEY} and ${SECTION:KEY} stand for other texts. A text may go on in further lines. An empty line begins a new
+    paragraph, and "| " a line of its own.
 
-    Raises: ValueError if the file cannot be read as INI.
+    Raises: ValueError if a file cannot be read as INI.
     """
     parser = configparser.ConfigParser(delimiters=("=",), comment_prefixes=("#",), default_section="",
                                        interpolation=configparser.ExtendedInterpolation())
     parser.optionxform = str                    # keys such as LIN-1 keep their capitals
     try:
         parser.read(sorted((folder / subject).glob("*.ini")) or folder / f"{subject}.ini", encoding="utf-8")
-        return {section: {key: FOLDED.sub(" ", text.strip()) for key, text in parser[section].items()}
-                for section in parser.sections()}
     except (configparser.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{folder / subject}.ini cannot be read: {' '.join(str(error).split())}") from error
+    return parser
 
 
 def folder_of_language() -> Path:

@@ -66,26 +66,21 @@ def text_of(target, inputs):
 
 
 def other_beams(rng):
-    small = SimpleNamespace(T=4, V=5)           # separates most mistakes
-    n = SimpleNamespace(T=7, V=7)
+    small, five, n = SimpleNamespace(T=4, V=5), SimpleNamespace(T=5, V=5), SimpleNamespace(T=7, V=7)
     return [("texts_end_early", draw_beam(rng, small, shows=("BEAM-6", "BEAM-7"), hides=("BEAM-30",))),
             ("search_over_many", draw_beam(rng, n, shows=("BEAM-4a", "BEAM-10b"))),
-            ("two_texts_finish",
-             draw_beam(rng, SimpleNamespace(T=5, V=5), alpha=3.0, shows=("BEAM-10b",), hides=("BEAM-10d",), ending=2.0,
-                       since=2)),
-            ("best_candidate_ends", draw_beam(rng, small, shows=("BEAM-10f",))),
-            ("best_text_ends", draw_beam(rng, small, shows=("BEAM-19a",), hides=("BEAM-4b",),
-                                                              ending=0.0)),
+            ("two_texts_finish", draw_beam(rng, five, alpha=3.0, shows=("BEAM-10b", "BEAM-10e"), hides=("BEAM-10d",),
+                                           ending=2.0, since=2)),
+            ("best_candidate_ends", draw_beam(rng, five, alpha=3.0, shows=("BEAM-10d", "BEAM-10f"), ending=2.0)),
+            ("best_text_ends", draw_beam(rng, small, shows=("BEAM-19a",), hides=("BEAM-4b",), ending=0.0)),
             ("unfinished_texts_at", draw_beam(rng, small, shows=("BEAM-4d",), ending=0.0)),
-            ("long_text_high", draw_beam(rng, SimpleNamespace(T=5, V=5), beam=3, alpha=1.0,
-                                                        shows=("BEAM-3d", "BEAM-10a"), ending=0.0)),
-            ("more_texts_finish", draw_beam(rng, SimpleNamespace(T=5, V=5), beam=4, alpha=2.0,
-                                                                     shows=("BEAM-10c",), ending=0.0)),
+            ("long_text_high", draw_beam(rng, five, beam=3, alpha=1.0, shows=("BEAM-3d", "BEAM-10a"), ending=0.0)),
+            ("more_texts_finish", draw_beam(rng, five, beam=4, alpha=2.0, shows=("BEAM-10c",), ending=0.0)),
             ("larger_beam", draw_beam(rng, n, beam=4, alpha=1.5, shows=("BEAM-3a", "BEAM-5", "BEAM-13"))),
+            ("less_likely_tokens", draw_beam(rng, n, shows=("BEAM-30",))),
             ("beam_1", draw_beam(rng, n, beam=1, alpha=0.6, shows=("BEAM-13",))),
             ("alpha_0_score", draw_beam(rng, n, beam=3, alpha=0.0, shows=())),
-            ("token_beam_larger",
-             draw_beam(rng, n, max_len=1, beam=9, alpha=4.0, shows=("BEAM-19e",))),
+            ("token_beam_larger", draw_beam(rng, n, max_len=1, beam=9, alpha=4.0, shows=("BEAM-19e",))),
             ("eos_very_unlikely", draw_beam(rng, n, beam=3, alpha=0.6, shows=(), ending=-20.0))]
 
 
@@ -95,22 +90,15 @@ EXERCISES = [
         solution=beam_search, reference=by_beam_search, inputs=draw_beam, edges=other_beams, outputs=("ids", "score"),
         given=(log_softmax,),
         mistakes=(
-            Mistake("BEAM-1", {"log_softmax(model(ids)[-1])": "np.exp(log_softmax(model(ids)[-1]))"}),
             Mistake("BEAM-2", {"log_softmax(model(ids)[-1])": "model(ids)[-1]"}),
             Mistake("BEAM-3a", {" / ((5 + length) / 6) ** alpha": ""}),
-            Mistake("BEAM-3e", {"((5 + length) / 6) ** alpha": "length"}),
             Mistake("BEAM-3f", {" / ((5 + length) / 6) ** alpha": " * ((5 + length) / 6) ** alpha"}),
-            Mistake("BEAM-3g", {"((5 + length) / 6) ** alpha": "(5 + length / 6) ** alpha"}),
-            Mistake("BEAM-3h", {"((5 + length) / 6) ** alpha": "((5 + length) / 6 * alpha)"}),
             Mistake("BEAM-3i", {"((5 + length) / 6) ** alpha": "((5 + length - (ids[-1] == eos)) / 6) ** alpha"}),
-            Mistake("BEAM-3j", {"((5 + length) / 6) ** alpha": "((5 + max_len) / 6) ** alpha"}),
-            Mistake("BEAM-3k", {"np.array(ids), score": "np.array(ids), score * ((5 + len(ids)) / 6) ** alpha"}),
-            Mistake("BEAM-3b", {"((5 + length) / 6) ** alpha": "length ** alpha"}),
             Mistake("BEAM-3c", {"((5 + length) / 6) ** alpha": "((6 + length) / 6) ** alpha"}),
             Mistake("BEAM-3d", {
                 "key=lambda hypothesis: hypothesis[1]":
                     "key=lambda hypothesis: hypothesis[1] * ((5 + len(hypothesis[0])) / 6) ** alpha",
-                "total / ((5 + length) / 6) ** alpha": "total / ((5 + length) / 6) ** alpha"},
+                "total / ((5 + length) / 6) ** alpha": "total / ((5 + length) / 6) ** alpha"},     # with no other divisor
                 context="/ ((5 + length) / 6) ** alpha"),
             Mistake("BEAM-4a", {"ids[-1] == eos or length": "length"}),
             Mistake("BEAM-4b", {" or length == max_len": ""}),
@@ -136,42 +124,15 @@ EXERCISES = [
             Mistake("BEAM-10f", {"len(finished) >= beam": "candidates[0][0][-1] == eos"}),
             Mistake("BEAM-10g", {"len(finished) >= beam": "length >= beam"}),
             Mistake("BEAM-11a", {"max(finished, key=lambda hypothesis: hypothesis[1])": "finished[-1]"}),
-            Mistake("BEAM-11b", {"max(finished": "min(finished"}),
             Mistake("BEAM-14", {"-candidate[1]": "candidate[1]"}),
             Mistake("BEAM-15", {"range(len(log_p))": "[log_p.argmax()]"}, twin="BEAM-26"),
-            Mistake("BEAM-16", {"][:beam]": "][:beam - len(finished)]"}),
-            Mistake("BEAM-17", {"finished += [(ids[1:]": "finished += [(ids"}),
-            Mistake("BEAM-18", {
-                "return np.array(ids), score": "return np.array(ids if ids[-1] != eos else ids[:-1]), score"}),
             Mistake("BEAM-19a", {"max_len + 1)": "max_len)"}),
             Mistake("BEAM-19b", {"max_len + 1)": "max_len + 2)", "length == max_len": "length == max_len + 1"}),
             Mistake("BEAM-19c", {"max_len + 1)": "max_len)", "length == max_len": "length == max_len - 1"}),
-            Mistake("BEAM-19d", {
-                "range(1, max_len + 1)": "range(max_len)",
-                "length == max_len": "length == max_len - 1"}),
             Mistake("BEAM-19e", {"max_len + 1)": "max_len + 2)"}),
-            Mistake("BEAM-20", {"model(ids)[-1]": "model(ids)[0]"}),
-            Mistake("BEAM-21", {"model(ids)": "model(ids[-1:])"}),
             Mistake("BEAM-22", {"log_softmax(model(ids)[-1])": "log_softmax(model(ids))[-1]"}),
-            Mistake("BEAM-23", {"candidates[:beam] if": "candidates[:2 * beam] if"}),
-            Mistake("BEAM-24", {"return np.array(ids), score": "return np.array(ids), np.exp(score)"}),
-            Mistake("BEAM-25", {"return np.array(ids), score": "return score, np.array(ids)"}),
             Mistake("BEAM-26", {
                 "    unfinished = [([bos], 0.0)]": "    beam = 1\n    unfinished = [([bos], 0.0)]"}, twin="BEAM-15"),
-            Mistake("BEAM-27", {
-                "            log_p = ":
-                    "            if ids[-1] == eos:\n                candidates.append((ids, total))\n"
-                    "                continue\n            log_p = ",
-                "finished += [(ids[1:], total / ((5 + length) / 6) ** alpha) for ids, total in ended]":
-                    "finished = [(ids[1:], total / ((4 + len(ids)) / 6) ** alpha) for ids, total in "
-                    "candidates[:beam]]",
-                "len(finished) >= beam": "all(ids[-1] == eos for ids, _ in candidates[:beam])",
-                "[(ids, total) for ids, total in candidates if ids[-1] != eos][:beam]": "candidates[:beam]"}),
-            Mistake("BEAM-28", {
-                "    ids, score = max(finished,":
-                    "    left = [(ids[1:], total / ((5 + length) / 6) ** alpha) for ids, total in candidates if "
-                    "ids[-1] != eos][:beam]\n"
-                    "    ids, score = max(finished + left,"}),
             Mistake("BEAM-29", {
                 "total + log_p[token]": "(total + log_p[token]) / ((5 + length) / 6) ** alpha",
                 "total / ((5 + length) / 6) ** alpha": "total"}),

@@ -52,10 +52,6 @@ EXERCISES = [
         "14.4", minutes=20, lines=11,
         solution=entity_spans, reference=by_conlleval, inputs=lambda rng, n: draw_tags(rng, 2 * n.S),
         edges=sentences_by_hand, outputs=("entities",), mistakes=(
-            Mistake("SPAN-1", {
-                "elif kind == 1 or entity_type != inside:":
-                    "elif kind == 2 and inside is None:\n            continue\n"
-                    "        elif kind == 1 or entity_type != inside:"}),
             Mistake("SPAN-2a", {"entity_type != inside": "inside is None"}),
             Mistake("SPAN-2b", {
                 "entity_type != inside": "inside is None",
@@ -67,10 +63,7 @@ EXERCISES = [
             Mistake("SPAN-6", {"            inside = None\n": "            pass\n"}),
             Mistake("SPAN-7", {"entity_type != inside": "kind == 2"}),
             Mistake("SPAN-8", {"            inside = None\n": "            inside = entity_type\n"}),
-            Mistake("SPAN-9", {"            inside = None\n": "            inside = 0\n"}),
-            Mistake("SPAN-10", {"[i, i + 1, entity_type]": "[entity_type, i, i + 1]", "found[-1][1]": "found[-1][2]"}),
             Mistake("SPAN-11", {"[i, i + 1, entity_type]": "[i, 1, entity_type]", "[1] = i + 1": "[1] += 1"}),
-            Mistake("SPAN-12", {"enumerate(zip(kinds, types))": "enumerate(zip(kinds, types), 1)"}),
             Mistake("SPAN-13", {"np.array(found, int).reshape(-1, 3)": "np.array(found, int)"}),
             Mistake("SPAN-14", {"found[-1][1] = i + 1": "pass"}),
             Mistake("SPAN-15", {
@@ -80,17 +73,6 @@ EXERCISES = [
             Mistake("SPAN-18", {
                 "elif kind == 1 or entity_type != inside:":
                     "elif kind == 2 and inside is None:\n            continue\n        elif kind == 1:"}),
-            Mistake("SPAN-19", {
-                "        if kind == 0:":
-                    "        if found and found[-1][1] == i and (kind < 2 or entity_type != inside):\n"
-                    "            found[-1][2] = entity_type\n        if kind == 0:"}),
-            Mistake("SPAN-20", {
-                "return np.array(found, int)":
-                    "if inside is not None:\n        found[-1][1] -= 1\n    return np.array(found, int)"}),
-            Mistake("SPAN-21", {
-                "            found.append(":
-                    "            if i and kinds[i - 1]:\n                del found[-1]\n            found.append("}),
-            Mistake("SPAN-16", {"reshape(-1, 3)": "reshape(-1, 3).T"}),
         ),
         alternatives={"the previous word": {
             "kind == 1 or entity_type != inside":

@@ -93,25 +93,13 @@ EXERCISES = [
             Mistake("MLM-13", {
                 "    corrupted = np.where(chosen & (fate < 0.8), 3, ids)":
                     "    corrupted = ids\n    corrupted[chosen & (fate < 0.8)] = 3"}),
-            Mistake("MLM-14", {"fate < 0.8": "fate <= 0.8"}),
-            Mistake("MLM-15", {"fate >= 0.9": "fate > 0.9"}),
-            Mistake("MLM-16", {"return corrupted, targets": "return targets, corrupted"}),
-            Mistake("MLM-17", {
-                "    corrupted = np.where(chosen & (fate < 0.8)":
-                    "    chosen = ~chosen\n    corrupted = np.where(chosen & (fate < 0.8)"}),
             Mistake("MLM-26", {
                 "np.where(chosen & (fate < 0.8), 3, ids)": "np.where(~chosen & (fate < 0.8), 3, ids)",
                 "np.where(chosen & (fate >= 0.9), anything, corrupted)":
                     "np.where(~chosen & (fate >= 0.9), anything, corrupted)"}),
             Mistake("MLM-27", {"np.where(chosen, ids, -1)": "np.where(chosen & (fate < 0.8), 3, -1)"}),
             Mistake("MLM-18", {"np.where(chosen, ids, -1)": "ids[chosen]"}),
-            Mistake("MLM-19", {
-                "np.where(chosen & (fate >= 0.9), anything, corrupted)":
-                    "np.where(chosen & (fate >= 0.9), anything, ids)"}),
-            Mistake("MLM-20", {"chosen & (fate < 0.8)": "chosen | (fate < 0.8)"}),
             Mistake("MLM-21", {"fate >= 0.9": "fate < 0.9"}),
-            Mistake("MLM-22", {"fate >= 0.9": "fate < 0.1"}),
-            Mistake("MLM-23", {"np.where(chosen, ids, -1)": "np.where(chosen, -1, ids)"}),
             Mistake("MLM-24", {"np.where(chosen, ids, -1)": "np.where(chosen, ids, -100)"}),
             Mistake("MLM-25", {
                 "np.where(chosen, ids, -1)": "np.where(chosen & ((fate < 0.8) | (fate >= 0.9)), ids, -1)"}),

@@ -55,28 +55,15 @@ EXERCISES = [
             Mistake("LN-1", {" - g.mean(-1, keepdims=True) - x_hat * (g * x_hat).mean(-1, keepdims=True)": ""}),
             Mistake("LN-2", {" - g.mean(-1, keepdims=True)": ""}),
             Mistake("LN-5a", {"g.mean(": "g.sum(", "x_hat).mean(": "x_hat).sum("}),
-            Mistake("LN-5c", {"g.mean(": "g.sum("}),
             Mistake("LN-8a", {"g.mean(-1": "g.mean(-2", "x_hat).mean(-1": "x_hat).mean(-2"}),
-            Mistake("LN-8b", {
-                "g.mean(-1, keepdims=True)": "g.mean()",
-                "x_hat).mean(-1, keepdims=True)": "x_hat).mean()"}),
             Mistake("LN-8c", {"g.mean(-1": "g.mean(0", "x_hat).mean(-1": "x_hat).mean(0"}),
             Mistake("LN-10a", {" - g.mean(": " + g.mean("}),
-            Mistake("LN-5d", {
-                "g.mean(-1, keepdims=True)": "g.sum(-1, keepdims=True) / len(dy)",
-                "(g * x_hat).mean(-1, keepdims=True)": "(g * x_hat).sum(-1, keepdims=True) / len(dy)"}),
-            Mistake("LN-5e", {"True)) / std": "True)) / std * dy.shape[-1]"}),
-            Mistake("LN-4g", {" - g.mean(": " - dy.mean("}),
-            Mistake("LN-19a", {"g.mean(-1, keepdims=True)": "g.mean(-1)"}),
-            Mistake("LN-19b", {"x_hat).mean(-1, keepdims=True)": "x_hat).mean(-1)"}),
             Mistake("LN-3", {" - x_hat * (g * x_hat).mean(-1, keepdims=True)": ""}),
             Mistake("LN-4a", {"g = self.gamma.data * dy": "g = dy"}),
             Mistake("LN-4b", {"g = self.gamma.data * dy": "g = dy", "True)) / std": "True)) * self.gamma.data / std"}),
-            Mistake("LN-4c", {"(g * x_hat)": "(dy * x_hat)"}),
-            Mistake("LN-5b", {"x_hat).mean(": "x_hat).sum("}),
             Mistake("LN-6a", {
-                " - x_hat * (g * x_hat).mean(-1, keepdims=True)": " - 2 * x_hat * (g * x_hat).mean(-1, keepdims=True)"},
-                ),
+                " - x_hat * (g * x_hat).mean(-1, keepdims=True)":
+                    " - 2 * x_hat * (g * x_hat).mean(-1, keepdims=True)"}),
             Mistake("LN-6b", {
                 " - x_hat * (g * x_hat).mean(-1, keepdims=True)":
                     " - 0.5 * x_hat * (g * x_hat).mean(-1, keepdims=True)"}),
@@ -84,59 +71,17 @@ EXERCISES = [
             Mistake("LN-7b", {"True)) / std": "True)) / std ** 2"}),
             Mistake("LN-10", {" - x_hat * (g": " + x_hat * (g"}),
             Mistake("LN-3a", {" - x_hat * (g": " - (g"}),
-            Mistake("LN-3b", {"(g * x_hat).mean(": "g.mean("}),
-            Mistake("LN-6c", {
-                " - x_hat * (g * x_hat).mean(-1, keepdims=True)":
-                    " - x_hat * (g * x_hat).mean(-1, keepdims=True) * std"}),
-            Mistake("LN-6d", {
-                " - x_hat * (g * x_hat).mean(-1, keepdims=True)":
-                    " - x_hat * (g * x_hat).mean(-1, keepdims=True) / std"}),
             Mistake("LN-7c", {"True)) / std": "True)) * std"}),
-            Mistake("LN-7d", {"(g - ": "g - ", "True)) / std": "True) / std"}),
-            Mistake("LN-4d", {"True)) / std": "True)) * self.gamma.data / std"}),
-            Mistake("LN-4e", {"g = self.gamma.data * dy": "g = dy / self.gamma.data"}),
             Mistake("LN-4f", {"g = self.gamma.data * dy": "dy *= self.gamma.data; g = dy"}),
             Mistake("LN-14", {"x.var(-1, keep": "x.var(-1, ddof=1, keep"}),
             Mistake("LN-15a", {"np.sqrt(var +": "(np.sqrt(var) +"}),
-            Mistake("LN-15b", {"np.sqrt(var + self.eps)": "np.sqrt(var)"}),
-            Mistake("LN-15c", {"var + self.eps": "var + 1e-5"}),
-            Mistake("LN-15d", {"var + self.eps": "var + self.eps ** 2"}),
             Mistake("LN-16a", {"np.sqrt(var + self.eps)": "(var + self.eps)"}),
             Mistake("LN-16b", {"x.mean(-1": "x.mean(0", "x.var(-1": "x.var(0"}),
             Mistake("LN-16c", {"x.mean(-1": "x.mean((-2, -1)", "x.var(-1": "x.var((-2, -1)"}),
             Mistake("LN-16d", {"(x - mean) / std": "x / std"}),
             Mistake("LN-16e", {"x.mean(-1, keepdims=True)": "x.mean()", "x.var(-1, keepdims=True)": "x.var()"}),
-            Mistake("LN-16f", {"x.mean(-1": "x.mean(-2", "x.var(-1": "x.var(-2"}),
-            Mistake("LN-16g", {"x.var(": "(x ** 2).mean("}),
-            Mistake("LN-16h", {"x.var(": "x.std("}),
-            Mistake("LN-16i", {"x.var(-1, keepdims=True)": "((x - mean) ** 2).sum(-1, keepdims=True)"}),
-            Mistake("LN-16j", {"(x - mean) / std": "(x + mean) / std"}),
-            Mistake("LN-16k", {"(x - mean) / std": "(mean - x) / std"}),
-            Mistake("LN-16l", {
-                "x.mean(-1": "x.mean(tuple(range(1, x.ndim))",
-                "x.var(-1": "x.var(tuple(range(1, x.ndim))"}),
-            Mistake("LN-16m", {
-                "x.mean(-1": "x.mean(tuple(range(x.ndim - 1))",
-                "x.var(-1": "x.var(tuple(range(x.ndim - 1))"}),
-            Mistake("LN-16n", {
-                "x.mean(-1, keepdims=True)": "x.sum(-1, keepdims=True) / len(x)",
-                "x.var(-1, keepdims=True)":
-                    "((x - x.sum(-1, keepdims=True) / len(x)) ** 2).sum(-1, keepdims=True) / len(x)"}),
-            Mistake("LN-16o", {
-                "x.var(-1, keepdims=True)": "((x - x.mean(-1, keepdims=True)) ** 2).sum(-1, keepdims=True) / len(x)"}),
-            Mistake("LN-16p", {"x.mean(-1, keepdims=True)": "x.mean()"}),
-            Mistake("LN-16q", {"x.var(-1, keepdims=True)": "x.var()"}),
-            Mistake("LN-16r", {
-                "x.var(-1, keepdims=True)": "(x ** 2).mean(-1, keepdims=True) - x.mean(-1, keepdims=True)"}),
-            Mistake("LN-16s", {
-                "x.var(-1, keepdims=True)": "abs(x - x.mean(-1, keepdims=True)).mean(-1, keepdims=True)"}),
-            Mistake("LN-16t", {"x.mean(-1": "x.mean(1", "x.var(-1": "x.var(1"}),
-            Mistake("LN-16u", {"x.mean(-1, keepdims=True)": "x.sum(-1, keepdims=True)"}),
-            Mistake("LN-16v", {"(x - mean) / std": "(x - mean) * std"}),
             Mistake("LN-16w", {"(x - mean) / std": "x - mean"}),
             Mistake("LN-19c", {"x.mean(-1, keepdims=True)": "x.mean(-1)", "x.var(-1, keepdims=True)": "x.var(-1)"}),
-            Mistake("LN-19d", {"x.var(-1, keepdims=True)": "x.var(-1)"}),
-            Mistake("LN-19e", {"x.mean(-1, keepdims=True)": "x.mean(-1)"}),
             Mistake("LN-9", {"append((x_hat, std))": "append((x, std))"}),
             Mistake("LN-11c", {
                 "append((x_hat, std))": "append((x_hat, std, self.gamma.data * x_hat + self.beta.data))",
@@ -146,10 +91,7 @@ EXERCISES = [
             Mistake("LN-20a", {"self.gamma.grad +=": "self.gamma.grad =", "self.beta.grad +=": "self.beta.grad ="}),
             Mistake("LN-20b", {"self.saved.append((x_hat, std))": "self.saved = [(x_hat, std)]"}, twin="LN-20f"),
             Mistake("LN-20f", {"self.saved.append((x_hat, std))": "pass"}, twin="LN-20b"),
-            Mistake("LN-20c", {"self.saved.pop()": "self.saved.pop(0)"}),
             Mistake("LN-20e", {"self.saved.pop()": "self.saved[-1]"}),
-            Mistake("LN-20h", {"self.gamma.grad +=": "self.gamma.grad ="}),
-            Mistake("LN-20i", {"self.beta.grad +=": "self.beta.grad ="}),
             Mistake("LN-20j", {
                 "self.saved.append((x_hat, std))":
                     "self.gamma.grad[:] = 0\n        self.beta.grad[:] = 0\n        self.saved.append((x_hat, std))"}),
@@ -158,18 +100,13 @@ EXERCISES = [
                 "append((x_hat, std))": "append((x_hat, std, x))",
                 "x_hat, std = self.saved.pop()": "x_hat, std, x = self.saved.pop()",
                 "(dy * x_hat).sum": "(dy * x).sum"}),
-            Mistake("LN-11d", {"(dy * x_hat).sum": "(self.gamma.data * dy * x_hat).sum"}),
             Mistake("LN-12a", {"x_hat).sum(axes)": "x_hat).mean(axes)", "dy.sum(axes)": "dy.mean(axes)"}),
             Mistake("LN-12b", {"tuple(range(dy.ndim - 1))": "0"}),
             Mistake("LN-12c", {"tuple(range(dy.ndim - 1))": "-1"}),
-            Mistake("LN-12g", {"x_hat).sum(axes)": "x_hat).sum()", "dy.sum(axes)": "dy.sum()"}),
             Mistake("LN-12h", {"tuple(range(dy.ndim - 1))": "-2"}),
-            Mistake("LN-12i", {"tuple(range(dy.ndim - 1))": "(0, 1)"}),
             Mistake("LN-17a", {
                 "self.gamma.data * x_hat + self.beta.data": "self.gamma.data * (x_hat + self.beta.data)"}),
             Mistake("LN-17c", {"self.gamma.data * x_hat + self.beta.data": "x_hat"}),
-            Mistake("LN-17d", {"self.gamma.data * x_hat": "x_hat"}),
-            Mistake("LN-17e", {" + self.beta.data": ""}),
             Mistake("LN-20d", {
                 "return self.gamma.data * x_hat + self.beta.data":
                     "x_hat *= self.gamma.data\n        x_hat += self.beta.data\n        return x_hat"}),

@@ -74,43 +74,12 @@ EXERCISES = [
             Mistake("POOL-2", {
                 "token_mask / count.astype(x.dtype)": "token_mask.astype(x.dtype) / token_mask.shape[-1]"}),
             Mistake("POOL-3", {"token_mask / count.astype(x.dtype)": "token_mask.astype(x.dtype)"}),
-            Mistake("POOL-4", {"        count =": "        token_mask = ~token_mask\n        count ="}),
-            Mistake("POOL-4b", {"share = token_mask /": "share = ~token_mask /"}),
             Mistake("POOL-5", {
                 "np.maximum(token_mask.sum(-1, keepdims=True), 1)": "token_mask.sum(-1, keepdims=True)"}),
             Mistake("POOL-6", {"np.maximum(token_mask.sum(-1, keepdims=True), 1)": "np.maximum(token_mask.sum(), 1)"}),
-            Mistake("POOL-7", {"return share[..., None] *": "return np.ones_like(share)[..., None] *"}),
             Mistake("POOL-8", {"return share[..., None] *": "return (share > 0).astype(share.dtype)[..., None] *"}),
-            Mistake("POOL-10", {"return share[..., None] *": "return share.max(-1, keepdims=True)[..., None] *"}),
-            Mistake("POOL-11", {
-                "return share[..., None] *": "return (share.max(-1, keepdims=True) - share)[..., None] *"}),
             Mistake("POOL-12", {
                 "np.maximum(token_mask.sum(-1, keepdims=True), 1)": "token_mask.sum(-1, keepdims=True) + 1"}),
-            Mistake("POOL-13", {"mean = (share[..., None] * x).sum(-2)": "mean = x.mean(-2)"}),
-            Mistake("POOL-14", {
-                "mean = (share[..., None] * x).sum(-2)": "mean = np.where(token_mask[..., None], x, 0).mean(-2)"}),
-            Mistake("POOL-15", {
-                "mean = (share[..., None] * x).sum(-2)": "mean = np.where(token_mask[..., None], x, 0).sum(-2)"}),
-            Mistake("POOL-16", {
-                "mean = (share[..., None] * x).sum(-2)":
-                    "mean = np.where(token_mask[..., None], 0, x).sum(-2) / count.astype(x.dtype)"}),
-            Mistake("POOL-17", {"return share[..., None] * dmean[..., None, :]": "return dmean"}),
-            Mistake("POOL-23", {
-                "return share[..., None] *": "return ((share > 0) / dmean.dtype.type(share.shape[-1]))[..., None] *"}),
-            Mistake("POOL-24", {"mean = (share[..., None] * x).sum(-2)": "mean = x[..., 0, :]"}),
-            Mistake("POOL-25", {
-                "mean = (share[..., None] * x).sum(-2)": "mean = np.where(token_mask[..., None], x, -np.inf).max(-2)"}),
-            Mistake("POOL-21", {"* x).sum(-2)": "* x).mean(-2)"}),
-            Mistake("POOL-22", {"np.maximum(token_mask": "np.minimum(token_mask"}),
-            Mistake("POOL-18", {
-                "        count =":
-                    "        token_mask = np.broadcast_to(token_mask[0], token_mask.shape)\n        count ="}),
-            Mistake("POOL-19", {
-                "share = token_mask /":
-                    "share = (np.arange(token_mask.shape[-1]) < token_mask.sum(-1, keepdims=True)) /"}),
-            Mistake("POOL-20", {"np.maximum(token_mask.sum": "np.maximum((~token_mask).sum"}),
-            Mistake("POOL-9", {
-                "return share[..., None] *": "return np.full_like(share, 1 / share.shape[-1])[..., None] *"}),
             Mistake("LIN-1", {"rows.T @ drows": "drows.T @ rows"}),
             Mistake("LIN-2", {"self.weight.data.T": "self.weight.data"}),
             Mistake("LIN-4a", {"@ drows": "@ drows / len(rows)", "drows.sum(0)": "drows.mean(0)"}),
@@ -120,9 +89,7 @@ EXERCISES = [
                     "self.weight.grad[:] = 0\n        self.bias.grad[:] = 0\n        self.saved.append((mean, share))"},
                 ),
             Mistake("LIN-7b", {"self.bias.grad += ": "self.bias.grad = "}),
-            Mistake("LIN-11a", {"self.saved.pop()": "self.saved.pop(0)"}),
             Mistake("LIN-11b", {"self.saved.pop()": "self.saved[-1]"}),
-            Mistake("LIN-12", {" + self.bias.data": ""}),
             Mistake("LIN-4b", {"@ drows": "@ drows / len(rows)"}),
             Mistake("LIN-4c", {"drows.sum(0)": "drows.mean(0)"}),
             Mistake("LIN-5a", {"drows.sum(0)": "dlogits.sum(0)"}),

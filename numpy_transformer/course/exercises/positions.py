@@ -57,26 +57,6 @@ EXERCISES = [
             Mistake("PE-7", {"lengths[:D // 2]": "lengths"}),
             Mistake("PE-8", {"np.arange(0, D, 2) / D": "np.arange(0, D, 2) // D"}),
             Mistake("PE-9", {"np.arange(0, D, 2) / D": "np.arange((D + 1) // 2) / (D // 2 - 1)"}),
-            Mistake("PE-10", {"np.sin(": "np.sin(2 * np.pi * ", "np.cos(": "np.cos(2 * np.pi * "}),
-            Mistake("PE-11", {"return table": "return table.T"}),
-            Mistake("PE-5d", {"10000 ": "100000 "}),
-            Mistake("PE-12", {"np.arange(0, D, 2) / D": "np.arange(0, D, 2) / (D // 2)"}),
-            Mistake("PE-13", {"np.cos(": "np.sin("}),
-            Mistake("PE-15", {
-                "    return":
-                    "    for feature in range(D):\n        angle = t[:, 0] / 10000 ** (2 * feature / D)\n"
-                    "        table[:, feature] = np.cos(angle) if feature % 2 else np.sin(angle)\n    return"}),
-            Mistake("PE-16", {"10000 ** (": "10000 * ("}),
-            Mistake("PE-17", {
-                "10000 ** (np.arange(0, D, 2) / D)": "(np.arange(0, D, 2) / D)",
-                "np.sin(t / lengths)": "np.sin((t / 10000) ** lengths)",
-                "np.cos(t / lengths[": "np.cos((t / 10000) ** lengths["}),
-            Mistake("PE-18", {"np.arange(0, D, 2) / D": "np.arange(0, D, 2) / (D - 1)"}),
-            Mistake("PE-19", {"np.arange(T)[:, None]": "np.arange(T)[:, None] / T"}),
-            Mistake("PE-20", {
-                "np.sin(t / lengths)": "np.sin(np.deg2rad(t / lengths))",
-                "np.cos(t / lengths[:D // 2])": "np.cos(np.deg2rad(t / lengths[:D // 2]))"}),
-            Mistake("PE-21", {"return table": "return table / math.sqrt(D)"}),
         ),
         alternatives={
             "loops": {"t / lengths)": "t / lengths)\n    for place in range(T):\n        for feature in range(D):\n   "

@@ -42,24 +42,9 @@ EXERCISES = [
             Mistake("RMS-1b", {"gamma * x": "gamma * (x - x.mean(-1, keepdims=True))"}),
             Mistake("RMS-3a", {"(x ** 2).mean(": "(x ** 2).sum("}),
             Mistake("RMS-4a", {"np.sqrt(mean_square + eps)": "(mean_square + eps)"}),
-            Mistake("RMS-4d", {"gamma * x / np": "gamma * x * np"}),
-            Mistake("RMS-4e", {"(x ** 2).mean(-1, keepdims=True)": "np.abs(x).mean(-1, keepdims=True) ** 2"}),
-            Mistake("RMS-3c", {
-                "(x ** 2).mean(-1, keepdims=True)": "(x ** 2).sum(-1, keepdims=True) / (len(gamma) - 1)"}),
-            Mistake("RMS-3d", {"(x ** 2).mean(-1, keepdims=True)": "(x ** 2).sum(-1, keepdims=True) / len(x)"}),
             Mistake("RMS-4b", {"(x ** 2).mean(": "x.var("}),
-            Mistake("RMS-4c", {"(x ** 2).mean(-1, keepdims=True)": "x.mean(-1, keepdims=True) ** 2"}),
             Mistake("RMS-9a", {"np.sqrt(mean_square + eps)": "(np.sqrt(mean_square) + eps)"}),
-            Mistake("RMS-9b", {"mean_square + eps": "mean_square"}),
-            Mistake("RMS-9d", {"mean_square + eps": "mean_square + eps ** 2"}),
             Mistake("RMS-9c", {" / np.sqrt(mean_square + eps)": " / np.sqrt(mean_square) + eps"}),
-            Mistake("RMS-10a", {"mean(-1": "mean(0"}),
-            Mistake("RMS-10b", {"mean(-1, keepdims=True)": "mean()"}),
-            Mistake("RMS-10c", {"mean(-1": "mean(-2"}),
-            Mistake("RMS-10d", {"mean(-1, keepdims=True)": "mean(-1)"}),
-            Mistake("RMS-11a", {"gamma * x": "x"}),
-            Mistake("RMS-11b", {"gamma * x": "(1 + gamma) * x"}),
-            Mistake("RMS-11c", {"(x ** 2).mean(": "((gamma * x) ** 2).mean("}),
             Mistake("RMS-13", {
                 "    return gamma * x / np.sqrt(mean_square + eps)":
                     "    x /= np.sqrt(mean_square + eps)\n    return gamma * x"}),
@@ -74,57 +59,26 @@ EXERCISES = [
         mistakes=(
             Mistake("RMS-2", {" - x_hat * (g * x_hat).mean(-1, keepdims=True)": ""}),
             Mistake("RMS-5a", {"g = gamma * dy": "g = dy"}),
-            Mistake("RMS-5d", {"g = gamma * dy": "g = dy", "True)) / rms": "True)) * gamma / rms"}),
             Mistake("RMS-5f", {"(g * x_hat)": "(dy * x_hat)"}),
             Mistake("RMS-3b", {"x_hat).mean(": "x_hat).sum("}),
-            Mistake("RMS-6a", {
-                " - x_hat * (g * x_hat).mean(-1, keepdims=True)": " - 2 * x_hat * (g * x_hat).mean(-1, keepdims=True)"},
-                ),
-            Mistake("RMS-6b", {
-                " - x_hat * (g * x_hat).mean(-1, keepdims=True)":
-                    " - 0.5 * x_hat * (g * x_hat).mean(-1, keepdims=True)"}),
-            Mistake("RMS-7a", {"True)) / rms": "True))"}),
-            Mistake("RMS-7b", {"True)) / rms": "True)) / rms ** 2"}),
-            Mistake("RMS-8", {" - x_hat * (g": " + x_hat * (g"}),
             Mistake("RMS-2b", {" - x_hat * (g": " - (g"}),
-            Mistake("RMS-2c", {"(g * x_hat).mean(": "g.mean("}),
             Mistake("RMS-6c", {
                 " - x_hat * (g * x_hat).mean(-1, keepdims=True)":
                     " - x_hat * (g * x_hat).mean(-1, keepdims=True) * rms"}),
-            Mistake("RMS-6d", {
-                " - x_hat * (g * x_hat).mean(-1, keepdims=True)":
-                    " - x_hat * (g * x_hat).mean(-1, keepdims=True) / rms"}),
-            Mistake("RMS-7c", {"True)) / rms": "True)) * rms"}),
-            Mistake("RMS-7d", {"(g - ": "g - ", "True)) / rms": "True) / rms"}),
-            Mistake("RMS-5g", {"True)) / rms": "True)) * gamma / rms"}),
-            Mistake("RMS-5h", {"g = gamma * dy": "g = dy / gamma"}),
             Mistake("RMS-5i", {"g = gamma * dy": "dy *= gamma; g = dy"}),
             Mistake("RMS-1", {"(g - x_hat *": "(g - g.mean(-1, keepdims=True) - x_hat *"}),
             Mistake("RMS-5b", {"x_hat * (g * x_hat)": "x * (g * x)"}),
             Mistake("RMS-5c", {"(dy * x_hat).sum": "(dy * x).sum"}),
             Mistake("RMS-5e", {"(dy * x_hat).sum": "(g * x_hat).sum"}),
-            Mistake("RMS-9a", {"True) + eps)": "True)) + eps"}),
             Mistake("RMS-12a", {"(dy * x_hat).sum(": "(dy * x_hat).mean("}),
             Mistake("RMS-5j", {"(dy * x_hat).sum": "dy.sum"}),
-            Mistake("RMS-9b", {"True) + eps)": "True))"}),
             Mistake("RMS-4a", {
                 "np.sqrt((x ** 2).mean(-1, keepdims=True) + eps)": "((x ** 2).mean(-1, keepdims=True) + eps)"}),
             Mistake("RMS-4b", {"np.sqrt((x ** 2).mean(": "np.sqrt(x.var("}),
             Mistake("RMS-1b", {"x_hat = x / rms": "x_hat = (x - x.mean(-1, keepdims=True)) / rms"}),
             Mistake("RMS-3a", {"(x ** 2).mean(": "(x ** 2).sum("}),
-            Mistake("RMS-10a", {"(x ** 2).mean(-1": "(x ** 2).mean(0"}),
-            Mistake("RMS-10b", {"(x ** 2).mean(-1, keepdims=True)": "(x ** 2).mean()"}),
-            Mistake("RMS-10e", {"x_hat).mean(-1": "x_hat).mean(-2"}),
             Mistake("RMS-10f", {"x_hat).mean(-1, keepdims=True)": "x_hat).mean()"}),
-            Mistake("RMS-10g", {"x_hat).mean(-1": "x_hat).mean(0"}),
-            Mistake("RMS-10d", {"x_hat).mean(-1, keepdims=True)": "x_hat).mean(-1)"}),
-            Mistake("RMS-12d", {"(dy * x_hat).sum(tuple(range(x.ndim - 1)))": "dy * x_hat"}),
-            Mistake("RMS-12e", {"(dy * x_hat).sum(tuple(range(x.ndim - 1)))": "(dy * x_hat).sum()"}),
-            Mistake("RMS-12f", {"tuple(range(x.ndim - 1))": "-2"}),
-            Mistake("RMS-12g", {"tuple(range(x.ndim - 1))": "(0, 1)"}),
-            Mistake("RMS-14", {"return dx, dgamma": "return dgamma, dx"}),
             Mistake("RMS-12b", {"tuple(range(x.ndim - 1))": "0"}),
-            Mistake("RMS-12c", {"tuple(range(x.ndim - 1))": "-1"}),
         ),
         alternatives={
             "with x and powers": {"dx = (g - x_hat * (g * x_hat).mean(-1, keepdims=True)) / rms":

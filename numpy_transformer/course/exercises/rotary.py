@@ -65,25 +65,11 @@ EXERCISES = [
                 "a, b = x[..., 0::2], x[..., 1::2]\n    y = np.empty_like(x)":
                     "y = x.copy()\n    a, b = y[..., 0::2], y[..., 1::2]"}),
             Mistake("ROP-3c", {"np.empty_like(x)": "x"}),
-            Mistake("ROP-3d", {"a * sin + b * cos": "b * cos - a * sin"}),
-            Mistake("ROP-3e", {"a * sin + b * cos": "a * sin - b * cos"}),
             Mistake("ROP-13", {"offset + np.arange(T)[:, None]": "np.array([offset])"}),
-            Mistake("ROP-14", {"10000 **": "1000 **"}),
-            Mistake("ROP-15", {"d, 2) / d)": "d, 2) // d)"}),
-            Mistake("ROP-16", {"t / 10000 **": "2 * np.pi * t / 10000 **"}),
-            Mistake("ROP-17", {"offset + np": "offset * np"}),
-            Mistake("ROP-18", {
-                "    return y":
-                    "    pairs = np.concatenate([-x[..., d // 2:], x[..., :d // 2]], -1)\n"
-                    "    return (x * np.repeat(cos, 2, -1) + pairs * np.repeat(sin, 2, -1)).astype(x.dtype)"}),
             Mistake("ROP-5a", {"np.arange(T)[:, None]": "np.arange(len(x)).reshape(-1, *[1] * (x.ndim - 1))"}),
             Mistake("ROP-5b", {"np.arange(0, d, 2) / d": "np.arange(d // 2) / d"}),
             Mistake("ROP-5c", {"np.arange(0, d, 2) / d": "2 * np.arange(0, d, 2) / d"}),
             Mistake("ROP-7", {"offset + np": "np"}),
-            Mistake("ROP-8", {"offset + np": "1 + offset + np"}),
-            Mistake("ROP-9", {"np.cos(angles), np.sin(angles)": "np.sin(angles), np.cos(angles)"}),
-            Mistake("ROP-10", {"t / 10000 **": "t * 10000 **"}),
-            Mistake("ROP-11", {"return y": "return x + y"}),
         ),
         alternatives={
             "complex numbers": {"a, b = x[..., 0::2], x[..., 1::2]": "turned = (x[..., 0::2] + 1j * x[..., 1::2]) * "
@@ -109,23 +95,12 @@ EXERCISES = [
             Mistake("ROP-6a", {"+ db": "- db", "- da": "+ da"}),
             Mistake("ROP-6b", {"return dx": "return dy.copy()"}),
             Mistake("ROP-3a", {"- da": "+ da"}),
-            Mistake("ROP-3d", {"+ db": "- db"}),
             Mistake("ROP-3b", {
                 "da, db = dy[..., 0::2], dy[..., 1::2]\n    dx = np.empty_like(dy)":
                     "dx = dy.copy()\n    da, db = dx[..., 0::2], dx[..., 1::2]"}),
             Mistake("ROP-3c", {"np.empty_like(dy)": "dy"}),
             Mistake("ROP-9", {"(dy, cos, sin)": "(dy, sin, cos)"}),
             Mistake("ROP-13", {"da * cos + db * sin": "da * cos", "db * cos - da * sin": "db * cos"}),
-            Mistake("ROP-14", {"dx[..., 0::2]": "dx[..., 1::2]", "dx[..., 1::2]": "dx[..., 0::2]"}),
-            Mistake("ROP-15", {
-                "da * cos + db * sin": "da * cos + da * sin",
-                "db * cos - da * sin": "db * cos - db * sin"}),
-            Mistake("ROP-16", {
-                "da * cos + db * sin": "-da * sin - db * cos",
-                "db * cos - da * sin": "da * cos - db * sin"}),
-            Mistake("ROP-12", {
-                "da * cos + db * sin": "da / cos + db / sin",
-                "db * cos - da * sin": "db / cos - da / sin"}),
         ),
         alternatives={
             "complex numbers": {"da, db = dy[..., 0::2], dy[..., 1::2]":

@@ -69,14 +69,6 @@ EXERCISES = [
                 "p * (dp": "(dp",
                 "(p * dp).sum(-1, keepdims=True)": "(p * dp).sum(-1, keepdims=True) * p"}),
             Mistake("SMB-8", {"(dp - (p * dp).sum(-1, keepdims=True))": "((p * dp).sum(-1, keepdims=True) - dp)"}),
-            Mistake("SMB-10", {"(p * dp).sum(-1, keepdims=True)": "p * dp.sum(-1, keepdims=True)"}),
-            Mistake("SMB-11", {"(dp - (": "(dp + ("}),
-            Mistake("SMB-18", {"p * (dp - ": "(p * dp - "}),
-            Mistake("SMB-19", {"p * (dp - (p * dp).sum(-1, keepdims=True))": "(dp - p * dp.sum(-1, keepdims=True))"}),
-            Mistake("SMB-20", {"p * (dp - ": "(dp - "}),
-            Mistake("SMB-21", {"(dp - ": "(-"}),
-            Mistake("SMB-5c", {"(p * dp).sum(-1, keepdims=True)": "(p * dp).sum(-2, keepdims=True)"}),
-            Mistake("SMB-5d", {"(p * dp).sum(-1, keepdims=True)": "(p * dp).sum(1, keepdims=True)"}),
             Mistake("SMB-7", {"append(p)": "append(z)"}),
             Mistake("SMB-14", {"self.saved.append(p)": "self.p = p", "self.saved.pop()": "self.p"}),
             Mistake("SMB-15", {"pop()": "pop(0)"}),
@@ -93,20 +85,11 @@ EXERCISES = [
                 "z.max(-1, keepdims=True)) / self.temperature": "z.max(-1, keepdims=True))"}),
             Mistake("SMF-2", {"z.max(-1, keepdims=True)": "z.max()"}),
             Mistake("SMF-7", {"z.max(-1, keepdims=True)": "z.mean(-1, keepdims=True)"}),
-            Mistake("SMF-19", {
-                "(z - z.max(-1, keepdims=True)) / self.temperature": "z / self.temperature - z.max(-1, keepdims=True)"},
-                ),
             Mistake("SMF-3a", {"p.sum(-1, keepdims=True)": "p.sum(0, keepdims=True)"}),
-            Mistake("SMF-3d", {"p.sum(-1, keepdims=True)": "p.sum(1, keepdims=True)"}),
             Mistake("SMF-13", {"z.max(-1, keepdims=True)) / self.temperature": "z.max(-1, keepdims=True))"}),
-            Mistake("SMB-12", {"(p * dp).sum(-1, keepdims=True)": "(p * dp).sum(-1)"}, twin="SMF-5"),
-            Mistake("SMF-5", {"p.sum(-1, keepdims=True)": "p.sum(-1)"}, twin="SMB-12"),
             Mistake("SMB-25", {
                 "        p = p / p.sum(-1, keepdims=True)\n        self.saved.append(p)":
                     "        self.saved.append(p)\n        p = p / p.sum(-1, keepdims=True)"}),
-            Mistake("SMB-26", {
-                "(p * dp).sum(-1, keepdims=True)) / self.temperature":
-                    "(p * dp).sum(-1, keepdims=True)) / self.temperature ** 2"}),
             Mistake("SMB-27", {"self.saved.append(p)": "self.saved = [p]"}),
             Mistake("SMB-28", {"self.saved.pop()": "self.saved[0]"}),
         ),

@@ -53,63 +53,23 @@ EXERCISES = [
         solution=finite_difference, reference=by_gradcheck, inputs=draw, edges=small_step, outputs=("gradient",),
         mistakes=(
             Mistake("FD-1a", {"f(x - step)": "f(x)", "(2 * h)": "h"}),
-            Mistake("FD-1b", {"f(x + step)": "f(x)", "(2 * h)": "h"}),
             Mistake("FD-2a", {"(2 * h)": "h"}),
             Mistake("FD-2b", {"(2 * h)": "2 * h"}),
-            Mistake("FD-2c", {" / (2 * h)": ""}),
             Mistake("FD-3", {"f(x + step) - f(x - step)": "f(x - step) - f(x + step)"}),
             Mistake("FD-4a", {"step[at] = h": "step[...] = h"}),
             Mistake("FD-4b", {"for at in np.ndindex(x.shape):": "for at in range(len(x)):"}),
-            Mistake("FD-4c", {"f(x + step) - f(x - step)": "f(x[at] + h) - f(x[at] - h)"}),
             Mistake("FD-5a", {
                 "for at in np.ndindex(x.shape):\n        step = np.zeros_like(x)":
                     "step = np.zeros_like(x)\n    for at in np.ndindex(x.shape):"}),
-            Mistake("FD-5b", {
-                "step = np.zeros_like(x)\n        step[at] = h\n"
-                "        gradient[at] = (f(x + step) - f(x - step)) / (2 * h)":
-                    "x[at] += h\n        high = f(x)\n        x[at] -= 2 * h\n"
-                    "        gradient[at] = (high - f(x)) / (2 * h)"}),
-            Mistake("FD-5d", {
-                "step = np.zeros_like(x)\n        step[at] = h\n"
-                "        gradient[at] = (f(x + step) - f(x - step)) / (2 * h)":
-                    "x[at] += h\n        high = f(x)\n        x[at] -= 2 * h\n"
-                    "        gradient[at] = (high - f(x)) / h"}),
-            Mistake("FD-5e", {
-                "    for at in np.ndindex(x.shape):\n": "    x = x.copy()\n    for at in np.ndindex(x.shape):\n",
-                "step = np.zeros_like(x)\n        step[at] = h\n"
-                "        gradient[at] = (f(x + step) - f(x - step)) / (2 * h)":
-                    "x[at] += h\n        high = f(x)\n        x[at] -= 2 * h\n"
-                    "        gradient[at] = (high - f(x)) / h"}),
             Mistake("FD-5c", {
                 "step = np.zeros_like(x)\n        step[at] = h\n"
                 "        gradient[at] = (f(x + step) - f(x - step)) / (2 * h)":
                     "x[at] += h\n        high = f(x)\n        x[at] -= 2 * h\n"
                     "        gradient[at] = (high - f(x)) / (2 * h)\n        x[at] += h"}),
-            Mistake("FD-6", {"step[at] = h": "step[at] = 1e-5", "(2 * h)": "2e-5"}),
-            Mistake("FD-8", {"step[at] = h": "step[at] = h / 2", "(2 * h)": "h"}),
-            Mistake("FD-7", {"(2 * h)": "(2 * h * x.size)"}),
-            Mistake("FD-9a", {
-                "for at in np.ndindex(x.shape):\n        step = np.zeros_like(x)\n        step[at] = h\n"
-                "        gradient[at] = (f(x + step) - f(x - step)) / (2 * h)":
-                    "gradient = (f(x + h) - f(x - h)) / (2 * h)"}),
-            Mistake("FD-9b", {"f(x - step)": "f(x - h)"}),
-            Mistake("FD-9c", {"f(x - step)": "f(x)"}),
-            Mistake("FD-11", {
-                "step = np.zeros_like(x)\n        step[at] = h\n"
-                "        gradient[at] = (f(x + step) - f(x - step)) / (2 * h)":
-                    "x[at] += h\n        high = f(x)\n        x[at] -= h\n"
-                    "        gradient[at] = (high - f(x)) / (2 * h)"}),
-            Mistake("FD-12", {"(2 * h)": "h ** 2"}),
-            Mistake("FD-13", {"step[at] = h": "step[at] = 2 * h", "(2 * h)": "(4 * h)"}),
-            Mistake("FD-14", {
-                "(f(x + step) - f(x - step)) / (2 * h)": "(f(x + step) - 2 * f(x) + f(x - step)) / h ** 2"}),
             Mistake("FD-15", {
                 "np.ndindex(x.shape)": "range(x.size)",
                 "step = np.zeros_like(x)": "step = np.zeros(x.size)",
                 "gradient = np.zeros_like(x)": "gradient = np.zeros(x.size)"}),
-            Mistake("FD-16", {"np.ndindex(x.shape)": "np.ndindex(x.shape[0], x.shape[1])"}),
-            Mistake("FD-17", {"gradient = np.zeros_like(x)": "gradient = 0", "gradient[at] =": "gradient +="}),
-            Mistake("FD-18", {"f(x + step) - f": "f(x + step) + f"}),
         ),
         alternatives={
             "moves a copy": {

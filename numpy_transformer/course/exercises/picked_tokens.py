@@ -46,38 +46,16 @@ EXERCISES = [
         outputs=("dx",), mistakes=(
             Mistake("PICK-1a", {"np.add.at(dx, (rows, positions), dy)": "dx[rows, positions] += dy"}, twin="PICK-1b"),
             Mistake("PICK-1b", {"np.add.at(dx, (rows, positions), dy)": "dx[rows, positions] = dy"}, twin="PICK-1a"),
-            Mistake("PICK-2", {
-                "return dx":
-                    "times = np.zeros(dx.shape[:2], dy.dtype)\n    np.add.at(times, (rows, positions), 1)\n"
-                    "    return dx / np.maximum(times, 1)[..., None]"}),
             Mistake("PICK-3", {
                 "np.add.at(dx, (rows, positions), dy)": "np.add.at(dx.reshape(-1, dy.shape[-1]), positions, dy)"}),
-            Mistake("PICK-4", {
-                "np.add.at(dx, (rows, positions), dy)":
-                    "np.add.at(dx.reshape(-1, dy.shape[-1]), rows * positions.shape[1] + positions, dy)"}),
-            Mistake("PICK-5", {"np.add.at(dx, (rows, positions), dy)": "np.add.at(dx, (rows, positions[0]), dy)"}),
-            Mistake("PICK-6", {"len(positions), T, dy": "len(positions), positions.max() + 1, dy"}),
-            Mistake("PICK-7", {
-                "np.add.at(dx, (rows, positions), dy)": "np.add.at(dx, (rows, np.sort(positions)), dy)"}),
-            Mistake("PICK-8", {"np.add.at(dx, (rows, positions), dy)": "np.add.at(dx, (rows, positions - 1), dy)"}),
             Mistake("PICK-9", {
                 "np.add.at(dx, (rows, positions), dy)": "np.add.at(dx, (rows, np.arange(positions.shape[1])), dy)"}),
-            Mistake("PICK-10", {"return dx": "return dx / positions.shape[1]"}),
-            Mistake("PICK-11", {"np.add.at(dx, (rows, positions), dy)": "np.add.at(dx, positions, dy)"}),
-            Mistake("PICK-12", {"return dx": "return np.take_along_axis(dx, positions[..., None], 1)"}),
             Mistake("PICK-13", {
                 "np.add.at(dx, (rows, positions), dy)":
                     "positions += T * rows\n    np.add.at(dx.reshape(-1, dy.shape[-1]), positions, dy)"}),
-            Mistake("PICK-14", {"return dx": "return dx.mT"}),
             Mistake("PICK-15", {"np.add.at(dx, (rows, positions), dy)": "dx[:, positions] += dy"}),
             Mistake("PICK-16", {"np.add.at(dx, (rows, positions), dy)": "np.add.at(dx[0], positions[0], dy[0])"}),
             Mistake("PICK-17", {"[:, None]": ""}),
-            Mistake("PICK-18", {"(rows, positions)": "(positions, rows)"}),
-            Mistake("PICK-20", {
-                "np.add.at(dx, (rows, positions), dy)":
-                    "for b, k in np.ndindex(positions.shape):\n        dx[b, k] += dy[b, positions[b, k]]"}),
-            Mistake("PICK-21", {"return dx": "return np.eye(T, dtype=dy.dtype)[positions] @ dy"}),
-            Mistake("PICK-19", {"return dx": "return dx.sum(0)"}),
         ),
         must_be_zero={"sum_dx_equal": lambda inputs, outputs: outputs[0].sum((0, 1)) - inputs[1].sum((0, 1))},
         alternatives={
