@@ -4,8 +4,10 @@ import functools
 import re
 
 from ...texts import Message, listed
+from ..sandbox.runs import STOPPED
 
-DIAGNOSIS, KNOWN = "verdict.line.diagnosis", "verdict.known."       # KNOWN begins the kinds that name known mistakes
+DIAGNOSIS = "verdict.line.diagnosis"
+KNOWN_MISTAKES = "verdict.known."               # begins the kinds that name known mistakes
 NO_NAME = Message("verdict.line.no_name")
 REMARKS = {                                     # {part of Python's own message: key of [error_remark]}
     "BdbQuit": "breakpoint", "EOFError": "input", "File too large": "too_much_output", "null bytes": "encoding",
@@ -29,6 +31,8 @@ def raised(report):
         report : what the student's process reports: "error", "line" and "code", and the "helper" that raised it if any
     """
     error, line, code = (reported(report, key) for key in ("error", "line", "code"))
+    if reported(report, "stopped") in STOPPED:
+        return Message(f"verdict.error.{report['stopped']}")
     if not line or reported(report, "helper"):
         return Message("verdict.error.plain", error=error)
     if "code" not in report:                    # a mistake in the syntax
@@ -136,7 +140,7 @@ def about_mistakes(identified, cases):
     elif len(explained) > 1:
         key = "together"
     names = joined([joined([mistake.name for mistake in combination], "and") for combination in different.values()], "or")
-    heading = Message(f"{KNOWN}{key}_in_all" if cases > 1 else f"{KNOWN}{key}", names=names, cases=cases)
+    heading = Message(f"{KNOWN_MISTAKES}{key}_in_all" if cases > 1 else f"{KNOWN_MISTAKES}{key}", names=names, cases=cases)
     key = "explanation_of" if len(explained) > 1 else "explanation"
     return [heading, *(Message(f"verdict.line.{key}", mistake=name, explanation=explanation)
                        for explanation, name in explained.items())]
