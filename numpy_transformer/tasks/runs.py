@@ -11,7 +11,7 @@ from ..module import Module, unfilled
 from ..training.checkpoint import read_checkpoint, weights
 from . import TASKS
 from .encoder import EncoderTask
-from .options import is_published
+from .options import build, is_published
 
 TITLES = {"lm": "a language model: `generate` continues a text with it",
           "seq2seq": "an encoder-decoder: `translate` uses it",
@@ -70,7 +70,7 @@ class Run:
         return task.make_reader(self.settings, self.tokenizers[0])
 
     def __repr__(self):
-        return f"Run({self.path!r}, kind={self.kind!r}, step={self.meta['step']:,}, model={self.model!r})"
+        return f"Run({self.path!r}, kind={self.kind!r}, step={self.meta['step']:,}, model={type(self.model).__name__})"
 
 
 def use_of(meta):
@@ -143,7 +143,7 @@ def make_model(meta, path):
     """The model of a checkpoint, without memory for its weights."""
     try:
         with unfilled():
-            model = MODELS[meta["kind"]](**meta["model"], rng=0)
+            model = build(MODELS[meta["kind"]], meta["model"], meta.get("origin"), 0)
     except TypeError as error:
         raise ValueError(f"{str(path)!r} holds a model that this version cannot build ({error}); name another run") \
             from error
