@@ -12,10 +12,10 @@ from PIL import Image
 
 import numpy_transformer as nt
 from numpy_transformer.checks.registry import CHECKS, OPTIMIZER_SAMPLES, SAMPLES, verdicts
+from numpy_transformer.texts.width import columns
 from numpy_transformer.zoo import attention, normalization
 from numpy_transformer.zoo.bug import Bug, Source, samples_of
 from numpy_transformer.zoo.models import MODELS, batch
-from numpy_transformer.texts.width import columns
 
 BUGS = nt.zoo.bugs()
 SAME = next(bug.name for bug in BUGS if bug.training.startswith("The losses are exactly the same"))
