@@ -19,7 +19,7 @@ from .layers import NO_LAYER
 from .protocol import pack, read_case, read_loading, read_records, request
 from .scratch import scratch
 from .server import PRINTED, TO_SPARE, Stopped
-from .visible import ENVIRONMENT, python_command
+from .visible import ENVIRONMENT, ISOLATED
 
 TIME_SIGNALS = [-getattr(signal, name) for name in ("SIGXCPU", "SIGALRM", "SIGKILL") if hasattr(signal, name)]
 STOPPED = "full", "flood"                       # it wrote too much, or it printed or returned too much
@@ -170,7 +170,7 @@ def run_alone(files, task, seconds, megabytes, stop):
         asked.write(make_request(task, seconds, megabytes, folder=str(folder / "files"), trace=str(folder / "trace"),
                                  numpy=str(Path(np.__file__).resolve().parents[1])))
         asked.seek(0)
-        command = python_command(sys.executable, worker.__file__)
+        command = (sys.executable, *ISOLATED, worker.__file__)
         start = time.monotonic()
         child = subprocess.Popen(command, cwd=folder / "work", env=environment, stdin=asked, stdout=sent,
                                  stderr=printed, start_new_session=True)
