@@ -9,6 +9,7 @@ from pathlib import Path
 from ..course.checker.feedback import WIDTH, differences, feedback, needs_gradients
 from ..course.exercises import choose_one, choose_several, exercises
 from ..course.workbook import Workbook, start
+from ..texts import width as text_width
 from .parser import CommandParser, Formatter, number, whole_number
 from .terminal import columns, wrap
 
@@ -118,9 +119,10 @@ def show_list(arguments):
 def list_row(exercise, state):
     """Returns one line of the list, or several if the title does not fit next to the other columns."""
     room = min(52, columns() - FIXED_COLUMNS)
-    title, *rest = textwrap.wrap(exercise.title, room, break_on_hyphens=False)
+    title, *rest = text_width.wrap(exercise.title, room)
+    title += " " * (room - text_width.columns(title))
     points = f"{exercise.points} point{'' if exercise.points == 1 else 's'}"
-    row = f"{exercise.number} {title:<{room}} {exercise.kind:<12} {exercise.minutes:>2} min {points:<8} {state}"
+    row = f"{exercise.number} {title} {exercise.kind:<12} {exercise.minutes:>2} min {points:<8} {state}"
     return "\n".join([row.rstrip(), *(f"     {line}" for line in rest)])
 
 

@@ -74,5 +74,5 @@ def sheet(number):
 
 
 def describe(value):
-    article = "an" if type(value).__name__[0].lower() in "aeiou" else "a"
-    return f"{article} {type(value).__name__}"
+    name = type(value).__name__
+    return words("exercise.an" if name[0].lower() in "aeiou" else "exercise.a", name=name)

@@ -69,14 +69,15 @@ class Workbook:
     def present(self):
         """Returns the exercises with a file here."""
         numbers = {number_of(path.name) for path in self.folder.glob("ex*.py")}
-        return [exercises()[number] for number in exercises() if number in numbers and self.path(exercises()[number]).is_file()]
+        found = [exercises()[number] for number in exercises() if number in numbers]
+        return [exercise for exercise in found if self.path(exercise).is_file()]
 
     def next(self):
         """Returns the first exercise with a file here that has not been passed, or None."""
         return next((exercise for exercise in self.present() if not self.passed(exercise)), None)
 
     def check(self, exercise, seed=0, seconds=10):
-        """Runs and judges the student's file and saves the status. Returns the Verdict, the Run and the AnswerKey."""
+        """Runs and judges the student's file and saves the status. Returns the Verdict, the ProgramRun and the AnswerKey."""
         if not self.path(exercise).is_file():
             raise ValueError(f"there is no file {self.path(exercise)}; create it with numpy-transformer exercise reset "
                              f"{exercise.number}")

@@ -7,8 +7,9 @@ import re
 
 import pytest
 from helpers import ROOT, pseudo_language
-from helpers.pseudo_language import plain_words
+from helpers.pseudo_language import plain_words, translated as wide
 
+from numpy_transformer import zoo
 from numpy_transformer.explorer import page
 from numpy_transformer.explorer.lessons import PLACES
 from numpy_transformer.explorer.session import Session
@@ -27,6 +28,8 @@ SENTENCE = re.compile(r"\b[a-z]{2,} [a-z]{2,} [a-z]{2,}\b")
 def documents(tmp_path, monkeypatch):
     """A function (kind of tiny model) -> (English document, document in the pseudo-language)."""
     pseudo_language.write(tmp_path)
+    (tmp_path / "zoo.ini").write_text("\n".join(
+        f"[{bug.name}]\ntitle = {wide(bug.title)}\nsymptom = {wide(bug.symptom)}" for bug in zoo.BUGS.values()), encoding="utf-8")
 
     def of(kind):
         found = []
@@ -58,6 +61,9 @@ def texts_taken_out(document):
             take(entry, "title")
     for entry in (entry for parts in rest["hands_on"]["can"].values() for entry in parts):
         take(entry, "title")
+    for entry in rest["hands_on"]["bugs"]:
+        take(entry, "title")
+        take(entry, "symptom")
     return texts, rest
 
 

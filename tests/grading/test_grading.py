@@ -27,7 +27,7 @@ from numpy_transformer import views
 from numpy_transformer.cli import grade as command
 from numpy_transformer.course.exercises import choose, exercises
 from numpy_transformer.course.exercises.observation import Observation
-from numpy_transformer.course.sandbox import NO_LAYER, Layer, Run
+from numpy_transformer.course.sandbox import NO_LAYER, Layer, ProgramRun
 from numpy_transformer.grading import grader, report
 from numpy_transformer.grading.arrival import File, Problem, Student
 from numpy_transformer.grading.grader import Grader
@@ -475,7 +475,7 @@ class Runs:
             with self.guard:
                 self.most[name] = max(self.most.get(name, 0), self.now)
                 self.now -= 1
-            yield Run("timeout", 0, 0.5, "", {})
+            yield ProgramRun("timeout", 0, 0.5, "", {})
 
 
 def grade_with(patch, runs, path, students, jobs, chosen=(BACKWARD,)):

@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...texts import Message, listed
-from ..sandbox import Task
+from ..sandbox import ProgramTask
 from ..sandbox.inside.fingerprints import BAD, fingerprint
 from ..sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
 from .comparison import is_close, unlike
@@ -46,9 +46,9 @@ def localize(answer_key, verdict, run, file, execute, seconds=SECONDS):
     """Returns the Verdict with Messages that say where the mistake is, if that can be found out.
 
     Parameters:
-        verdict : Verdict on the Run of the student's file
+        verdict : Verdict on the ProgramRun of the student's file
         file : its name
-        execute : function that runs a Task in the process where the student's file belongs, and returns its Run
+        execute : function that runs a ProgramTask in the process where the student's file belongs; returns its ProgramRun
         seconds : processor time for trying edits
     """
     if not is_unexplained(answer_key, verdict) or run.seconds > SLOW or about_order(answer_key.exercise, run.report):
@@ -80,7 +80,7 @@ class WrongAnswer:
 
     def rerun(self, **wanted):
         """Returns what the student's process sends when it does what reruns.py is asked to."""
-        return self.execute(Task(self.answer_key.exercise, self.cases, self.file, wanted)).records
+        return self.execute(ProgramTask(self.answer_key.exercise, self.cases, self.file, wanted)).records
 
     def one_edit(self, kinds=EDITS):
         """Returns Messages about the places where one edit of these kinds makes all cases right."""

@@ -67,7 +67,7 @@ class Verdict:
 
 
 def judge(answer_key, run):
-    """Returns the Verdict on a Run of the answer key's cases."""
+    """Returns the Verdict on a ProgramRun of the answer key's cases."""
     with np.errstate(all="ignore"):
         for check in CHECKS:
             verdict = check(answer_key, run)

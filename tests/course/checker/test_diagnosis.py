@@ -16,7 +16,7 @@ from numpy_transformer.course.exercises.cases import brief
 from numpy_transformer.course.exercises.definition import Exercise, Mistake
 from numpy_transformer.course.exercises.observation import Observation, changed
 from numpy_transformer.course.exercises.sheet import with_todo
-from numpy_transformer.course.sandbox import CaseResult, Run
+from numpy_transformer.course.sandbox import CaseResult, ProgramRun
 from numpy_transformer.texts import render
 
 
@@ -186,8 +186,8 @@ def test_whatever_the_child_says_there_is_a_verdict(change):
     run = play(KEY, EXERCISE.edited())
     run.results[0].report = change
     assert judge(KEY, run).status in ("fail", "error")
-    assert judge(KEY, Run("", 0, 0.1, "", {"stage": "import", **change}, [])).status == "error"
-    assert judge(KEY, Run("", 0, 0.1, "", {"stage": "name", "names": "products"}, [])).status == "error"
+    assert judge(KEY, ProgramRun("", 0, 0.1, "", {"stage": "import", **change}, [])).status == "error"
+    assert judge(KEY, ProgramRun("", 0, 0.1, "", {"stage": "name", "names": "products"}, [])).status == "error"
 
 
 def test_arguments_then_the_second_call_then_float32():
@@ -247,19 +247,19 @@ def test_another_answer_the_second_time():
     ({"stage": "arguments", "error": "missing a required argument: 'b'"}, "error", "missing a required argument"),
 ])
 def test_what_cannot_be_called(said, status, words):
-    verdict = judge(KEY, Run("", 0, 0.1, "", said, []))
+    verdict = judge(KEY, ProgramRun("", 0, 0.1, "", said, []))
     assert verdict.status == status and words in render(verdict.note) and verdict.points(4) == 0
 
 
 @pytest.mark.parametrize("ended, status", [("timeout", "timeout"), ("memory", "memory")])
 def test_how_it_ended(ended, status):
     right = play(KEY, EXERCISE.edited())
-    assert judge(KEY, Run(ended, -9, 10.0, "", {}, right.results)).status == status
+    assert judge(KEY, ProgramRun(ended, -9, 10.0, "", {}, right.results)).status == status
 
 
 def test_an_early_end_without_a_word():
     for outputs in ([None, None], [np.ones((2, 2))], []):
-        run = Run("killed", 3, 0.1, "", {}, play(KEY, EXERCISE.edited()).results)
+        run = ProgramRun("killed", 3, 0.1, "", {}, play(KEY, EXERCISE.edited()).results)
         run.results[1:] = [CaseResult(outputs, [], {}) for _ in KEY.cases[1:]]
         verdict = judge(KEY, run)
         assert verdict.status == "error" and verdict.stage == "ended" and "exit code 3" in render(verdict.note)

@@ -13,7 +13,7 @@ from numpy_transformer.course.checker.feedback import feedback
 from numpy_transformer.course.checker.localize import WrongAnswer, localize, other_indices
 from numpy_transformer.course.checker.verdict import Verdict, is_unexplained, judge
 from numpy_transformer.course.exercises import choose, exercises
-from numpy_transformer.course.sandbox import Task, layers, run_files, run_task
+from numpy_transformer.course.sandbox import ProgramTask, layers, run_files, run_task
 from numpy_transformer.course.sandbox.inside.worker import NODES, TRIED, VALUES
 from numpy_transformer.course.workbook import Workbook, start
 from numpy_transformer.texts import render
@@ -28,7 +28,7 @@ class Tried:
     def __init__(self, number, source):
         self.exercise, self.source, self.tasks = choose(number), source.encode(), []
         self.key = AnswerKey(self.exercise, 3)
-        self.run = run_task(self.source, Task(self.exercise, self.key.cases, self.exercise.file))
+        self.run = run_task(self.source, ProgramTask(self.exercise, self.key.cases, self.exercise.file))
         self.verdict = judge(self.key, self.run)
 
     def execute(self, task):
@@ -166,7 +166,7 @@ def test_a_step_that_nothing_interrupts_costs_the_edits_after_it():
         """)
     tried = Tried("01.2", source)
     wanted = {"seconds": ENOUGH, "case": 0}
-    run = tried.execute(Task(tried.exercise, tried.key.main_cases, tried.exercise.file, wanted))
+    run = tried.execute(ProgramTask(tried.exercise, tried.key.main_cases, tried.exercise.file, wanted))
     assert run.ended and {NODES, VALUES, TRIED} <= {kind for kind, _, _ in run.records}
     assert lines_in(tried.sentences("one_edit")) == {line_of(source, "total =")}
 
@@ -253,7 +253,7 @@ def test_the_sandbox_runs_edits_too(name):
             tasks.append(task)
             return next(runs)
 
-        run = execute(Task(exercise, key.cases, exercise.file))
+        run = execute(ProgramTask(exercise, key.cases, exercise.file))
         verdict = Verdict("fail", "values")     # as it would be without a name
         found = localize(key, verdict, run, exercise.file, execute, seconds=2)
     assert lines_in(" ".join(found.sentences)) == marked

@@ -8,8 +8,8 @@
 // arrange() gives each node layer, x (its center) and y (its top), and returns {width, height, lines, fans}.
 // A line is the part of an edge between two neighboring layers; edges of one value share their lines as long as they can.
 
-import { placeColumns, shiftToZero } from "explorer/columns";
-import { findFans, placeRows, route } from "explorer/rows";
+import { placeColumns, shiftToZero } from "explorer/map_columns";
+import { findFans, placeRows, route } from "explorer/map_rows";
 
 export function arrange(nodes, edges) {
   const byId = new Map(nodes.map((node) => [node.id, node]));

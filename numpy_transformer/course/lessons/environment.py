@@ -8,7 +8,7 @@ from pathlib import Path
 from .files import installed_lessons, lesson_number
 
 FIGURES = "my-figures"                          # not figures/, which contains the committed pictures of a checkout
-given = None                                    # the number that a notebook passes to lesson.start
+given_number = None                             # the number that a notebook passes to lesson.start
 
 
 def in_notebook():
@@ -28,7 +28,7 @@ def number():
     A notebook knows it from `lesson.start`, or from its own name, which VS Code and Jupyter's server give to the kernel.
     """
     names = (script(), getattr(sys.modules["__main__"], "__vsc_ipynb_file__", None), os.environ.get("JPY_SESSION_NAME"))
-    return given or next(filter(None, map(lesson_number, names)), None)
+    return given_number or next(filter(None, map(lesson_number, names)), None)
 
 
 def figure_folder():
