@@ -1,13 +1,19 @@
 """Sampling: each token is drawn from the model's distribution, or from its more likely part."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from ..argument_checks import check_positive
 from ..layers.softmax import Softmax
+from ..models import CausalLanguageModel
+from ..types import Seed
 from .continuation import PromptContinuation
 
 
-def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, stop=(), rng=None, cached=True):
+def generate(model: CausalLanguageModel, ids: Any, count: int, temperature: float = 1.0, top_k: int | None = None,
+             top_p: float | None = None, stop: Sequence[int] = (), rng: Seed = None, cached: bool = True) -> list[int] | list[list[int]]:
     """Returns the prompt ids followed by `count` new tokens, or fewer where a stop token comes first (it is included).
 
     Parameters:

@@ -9,6 +9,7 @@ from ..layers import LoRALinear, add_lora, merge_lora
 from ..models import TextEncoder
 from ..module import Module, unfilled
 from ..training.checkpoint import read_checkpoint, weights
+from ..types import PathLike
 from . import TASKS
 from .encoder import EncoderTask
 from .options import is_published
@@ -81,7 +82,7 @@ def use_of(meta):
     return meta["kind"] if corpus.get("exclusive", True) else "multi-label"
 
 
-def load_run(path, *kinds):
+def load_run(path: PathLike, *kinds: str) -> Run:
     """Returns the Run in a file that `train`, `import` or save_run wrote: its model, in eval(), its tokenizers and labels.
 
     Parameters:

@@ -5,11 +5,14 @@ import glob
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..argument_checks import check_positive
+from ..types import PathLike
 from . import mpi
 from .memory import available_memory
 from .trainer_state import RESERVED, state_of
@@ -123,14 +126,14 @@ def weights(arrays, groups=("best/", "model/")):
     raise ValueError("the checkpoint holds no weights; it was not written by a Trainer")
 
 
-def average_checkpoints(paths):
+def average_checkpoints(paths: Sequence[PathLike]) -> dict[str, np.ndarray]:
     """state_dict with the mean of the latest weights of several checkpoints of one model.
 
     Source: Vaswani et al. 2017, section 6.1.
 
     Raises ValueError if there is no checkpoint, or if they differ in names or shapes.
     """
-    total = {}
+    total: dict[str, np.ndarray] = {}
     for n, path in enumerate(paths, 1):
         state = weights(read_checkpoint(path)[0], ["model/"])
         if n > 1 and {k: v.shape for k, v in state.items()} != {k: v.shape for k, v in total.items()}:
@@ -155,7 +158,7 @@ class Checkpoint:
         ValueError if the file cannot be written, TypeError if meta is not JSON. Both are raised here, before training.
     """
 
-    def __init__(self, path, every=100, keep=0, meta=None):
+    def __init__(self, path: PathLike, every: int = 100, keep: int = 0, meta: dict[str, Any] | None = None) -> None:
         check_positive(every=every)
         if keep:
             check_positive(keep=keep)
@@ -169,14 +172,14 @@ class Checkpoint:
     def __repr__(self):
         return f"Checkpoint({str(self.path)!r}, every={self.every}, keep={self.keep})"
 
-    def save(self, trainer, keep=True):
+    def save(self, trainer: Any, keep: bool = True) -> None:
         """Save the run; keep=False writes no additional NAME.step-N.npz. Only the first MPI rank writes."""
         mpi.same_on_all_ranks(trainer.comm, "the weights", trainer.weights)
         with mpi.together(trainer.comm):
             if trainer.rank == 0:
                 self.write(trainer, keep)
 
-    def write(self, trainer, keep):
+    def write(self, trainer: Any, keep: bool) -> None:
         arrays, meta = state_of(trainer)
         if not (keep and self.keep):
             return write_checkpoint(self.path, arrays, self.meta | meta)
@@ -188,11 +191,11 @@ class Checkpoint:
         for path in set(saves) - set(earlier[-self.keep:]):
             path.unlink()
 
-    def kept(self):
+    def kept(self) -> list[Path]:
         """The saves that were kept, oldest first."""
         return sorted(self.path.parent.glob(f"{glob.escape(self.path_with_tag('step-').stem)}{'[0-9]' * 7}.npz"))
 
-    def path_with_tag(self, tag):
+    def path_with_tag(self, tag: str) -> Path:
         """The path RUN.tag.npz next to RUN.npz (or RUN)."""
         return self.path.with_name(f"{self.path.name.removesuffix('.npz')}.{tag}.npz")
 

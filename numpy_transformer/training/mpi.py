@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import os
 import pickle
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,9 @@ def gather(comm, function):
     """
     if comm is None:
         return [function()]
-    result = error = message = None
+    result: Any = None
+    error: Exception | None = None
+    message: str | None = None
     try:
         result = function()
     except Exception as raised:
@@ -64,7 +67,7 @@ def gather(comm, function):
     failed = [rank for rank in range(comm.size) if messages[rank] is not None]
     if not failed:
         return list(results)
-    if failed[0] == comm.rank:
+    if error is not None and failed[0] == comm.rank:
         raise error
     raise RankError(f"all ranks stop, since rank {failed[0]} raised {messages[failed[0]]}") from error
 

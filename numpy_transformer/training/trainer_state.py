@@ -72,7 +72,7 @@ def live_arrays(trainer):
 
 def generators(model):
     """{dotted name: generator} of all random generators in the model, each once."""
-    found = {}
+    found: dict[int, tuple[str, np.random.Generator]] = {}
     for name, module in model.named_modules():
         for key, value in vars(module).items():
             if isinstance(value, np.random.Generator):

@@ -35,7 +35,7 @@ class Replica:
         self.all_parameters = model.parameters()
         self.parameters = model.parameters(trained=True)
         self.frozen = self.find_frozen()
-        found = {}                              # {id of a generator: list of the (module, key) that hold it}
+        found: dict[int, list] = {}             # {id of a generator: list of the (module, key) that hold it}
         for module in self.modules:
             for key, value in vars(module).items():
                 if isinstance(value, np.random.Generator):
