@@ -21,7 +21,7 @@ FORMAT = "numpy_transformer checkpoint, version 1"
 
 
 def write_checkpoint(path, arrays, meta):
-    """Write named arrays, and meta as JSON, to one .npz file without pickle.
+    """Writes named arrays, and meta as JSON, to one .npz file without pickle.
 
     The file is written next to `path` under another name, flushed to the disk, and then renamed. At every moment, even
     after a power failure, `path` is either the complete old file or the complete new one. Raises OSError on failure.
@@ -45,7 +45,7 @@ def write_checkpoint(path, arrays, meta):
 
 
 def sync_folder(folder):
-    """Flush a rename to the disk. Windows and some network file systems do not support this."""
+    """Flushes a rename to the disk. Windows and some network file systems do not support this."""
     with contextlib.suppress(OSError, AttributeError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -69,7 +69,8 @@ def check_writable(path):
 
 
 def read_checkpoint(path, choose=lambda names: names, verify=False):
-    """({name: array}, meta) of a checkpoint, with those of its arrays that `choose` returns of the list of their names.
+    """Returns ({name: array}, meta) of a checkpoint, with those of its arrays that `choose` returns of the list of their
+    names.
 
     The other arrays take no memory. verify=True finds damage to them too.
 
@@ -118,7 +119,8 @@ def reason_for(error):
 
 
 def weights(arrays, groups=("best/", "model/")):
-    """The state_dict in the arrays of a checkpoint: the best weights if early stopping kept them, else the latest."""
+    """Returns the state_dict in the arrays of a checkpoint: the best weights if early stopping kept them, else the latest.
+    """
     for group in groups:
         found = {name.removeprefix(group): array for name, array in arrays.items() if name.startswith(group)}
         if found:
@@ -127,7 +129,7 @@ def weights(arrays, groups=("best/", "model/")):
 
 
 def average_checkpoints(paths: Sequence[PathLike]) -> dict[str, np.ndarray]:
-    """state_dict with the mean of the latest weights of several checkpoints of one model.
+    """Returns a state_dict with the mean of the latest weights of several checkpoints of one model.
 
     Source: Vaswani et al. 2017, section 6.1.
 
@@ -173,7 +175,7 @@ class Checkpoint:
         return f"Checkpoint({str(self.path)!r}, every={self.every}, keep={self.keep})"
 
     def save(self, trainer: Any, keep: bool = True) -> None:
-        """Save the run; keep=False writes no additional NAME.step-N.npz. Only the first MPI rank writes."""
+        """Saves the run; keep=False writes no additional NAME.step-N.npz. Only the first MPI rank writes."""
         mpi.same_on_all_ranks(trainer.comm, "the weights", trainer.weights)
         with mpi.together(trainer.comm):
             if trainer.rank == 0:
@@ -192,16 +194,16 @@ class Checkpoint:
             path.unlink()
 
     def kept(self) -> list[Path]:
-        """The saves that were kept, oldest first."""
+        """Returns the saves that were kept, oldest first."""
         return sorted(self.path.parent.glob(f"{glob.escape(self.path_with_tag('step-').stem)}{'[0-9]' * 7}.npz"))
 
     def path_with_tag(self, tag: str) -> Path:
-        """The path RUN.tag.npz next to RUN.npz (or RUN)."""
+        """Returns the path RUN.tag.npz next to RUN.npz (or RUN)."""
         return self.path.with_name(f"{self.path.name.removesuffix('.npz')}.{tag}.npz")
 
 
 def replace_by_link(source, path):
-    """Give the file a second name, replacing an existing file atomically; copy it where links are not supported."""
+    """Gives the file a second name, replacing an existing file atomically; copies it where links are not supported."""
     part = path.with_name(path.name + ".part")
     part.unlink(missing_ok=True)
     try:

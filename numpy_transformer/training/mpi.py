@@ -22,7 +22,7 @@ class RankError(RuntimeError):
 
 
 def world():
-    """MPI.COMM_WORLD if mpiexec started this process together with others, else None.
+    """Returns MPI.COMM_WORLD if mpiexec started this process together with others, else None.
 
     Raises ValueError if mpiexec did and mpi4py is not installed.
     """
@@ -50,7 +50,7 @@ def silence_other_ranks(comm):
 
 
 def gather(comm, function):
-    """Call function() on every rank; returns the list of all results, in the order of the ranks.
+    """Calls function() on every rank; returns the list of all results, in the order of the ranks.
 
     If it fails on some ranks, the first of these raises its own error, and all other ranks raise RankError.
     """
@@ -99,7 +99,7 @@ def on_any_rank(comm, condition):
 
 
 def sum_gradients(comm, parameters, buffer=None):
-    """Replace the gradients by their sum over all ranks: one Allreduce of a flat buffer, which is returned for reuse."""
+    """Replaces the gradients by their sum over all ranks: one Allreduce of a flat buffer, which is returned for reuse."""
     if comm is None:
         return None
     from mpi4py import MPI
@@ -114,7 +114,7 @@ def sum_gradients(comm, parameters, buffer=None):
 
 
 def same_on_all_ranks(comm, what, function):
-    """The result of function(). Raises ValueError on all ranks if the results of the ranks differ."""
+    """Returns the result of function(). Raises ValueError on all ranks if the results of the ranks differ."""
     if comm is None:
         return function()
     own = []
@@ -132,7 +132,7 @@ def same_on_all_ranks(comm, what, function):
 
 
 def cores_per_rank(comm):
-    """Number of CPU cores for each rank on this machine, or None for a single process."""
+    """Returns the number of CPU cores for each rank on this machine, or None for a single process."""
     if comm is None or comm.size == 1:
         return None
     from mpi4py import MPI

@@ -56,7 +56,7 @@ class Optimizer:
         return ()
 
     def state(self) -> dict[str, list[np.ndarray]]:
-        """{name: list with an array for each parameter}: views of the state that a step needs from earlier steps."""
+        """Returns {name: list with an array for each parameter}: views of the state that a step needs from earlier steps."""
         return {name: [view for buffer in self.buffers for view in buffer.views(buffer.state[n])]
                 for n, name in enumerate(self.STATE)}
 
@@ -105,7 +105,7 @@ class Buffer:
             parameter.move(data, grad)
 
     def views(self, flat):
-        """Each parameter's part of a flat array, in the shape of the parameter."""
+        """Returns each parameter's part of a flat array, in the shape of the parameter."""
         parts = np.split(flat, np.cumsum([p.data.size for p in self.parameters])[:-1])
         return [part.reshape(p.data.shape) for p, part in zip(self.parameters, parts)]
 
@@ -238,7 +238,7 @@ class AdamW(Adam):
 
 
 def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
-    """Scale all gradients by one factor so that their joint L2 norm is at most max_norm; returns the norm before.
+    """Scales all gradients by one factor so that their joint L2 norm is at most max_norm; returns the norm before.
 
     Frozen parameters have no gradient and do not count.
     If the norm is not finite, nothing is scaled, because the gradients have no direction then.

@@ -26,7 +26,7 @@ class Schedule:
         self.go_to(self.count + 1)
 
     def go_to(self, count: int) -> None:
-        """Set the rate of step `count`. It depends on `count` alone, so a run can be resumed at any step."""
+        """Sets the rate of step `count`. It depends on `count` alone, so a run can be resumed at any step."""
         self.count = count
         self.optimizer.lr = self.rate(max(count, 1))
 

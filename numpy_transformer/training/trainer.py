@@ -97,7 +97,7 @@ class Trainer:
     def fit(self, batches: Batches, steps: int | None = None, validation: Validation | None = None, every: int | None = None,
             epochs: int | None = None, patience: int | None = None, checkpoint: Checkpoint | PathLike | None = None,
             title: str = "train", watch: str = "validation") -> History:
-        """Train for `steps` more steps or `epochs` more epochs, and return the history.
+        """Trains for `steps` more steps or `epochs` more epochs, and returns the history.
 
         Parameters:
             batches : list of (inputs, targets), where inputs is an array or a tuple of arrays; or a function that returns
@@ -157,7 +157,7 @@ class Trainer:
         return self.history
 
     def start_patience(self, patience: int | None, watch: str) -> None:
-        """Forget the best weights so far, unless this fit continues a loaded run."""
+        """Forgets the best weights so far, unless this fit continues a loaded run."""
         if patience is None or not self.loaded:
             self.best = None
             self.best_weights = {}
@@ -173,7 +173,7 @@ class Trainer:
                 checkpoint.save(self, keep=due)
 
     def show(self, progress: Progress, row: dict[str, float], rate: float, every: int) -> None:
-        """Advance the progress bar, and print a line after a validation."""
+        """Advances the progress bar, and prints a line after a validation."""
         progress.advance(f"loss {row['loss']:.3f}  lr {row['lr']:.1e}  norm {row['norm']:.2f}  {rate:,.0f} tok/s")
         if "validation" in row:
             recent = np.mean([r["loss"] for r in self.history[-every:]])
@@ -183,7 +183,7 @@ class Trainer:
                            f"validation loss {row['validation']:.3f}{others}")
 
     def step(self, batches: list[Batch]) -> dict[str, float]:
-        """Do one training step on a list of batches; returns its row of the history."""
+        """Does one training step on a list of batches; returns its row of the history."""
         parallel = self.parallel or self.start_workers(self.workers or self.default_workers(batches[0]))
         loss, tokens = parallel.gradients(batches)
         self.check_finite("loss", loss)
@@ -202,12 +202,12 @@ class Trainer:
         return self.history[-1]
 
     def default_workers(self, batch: Batch) -> int:
-        """Number of workers that are worthwhile for such a batch, the same on all ranks."""
+        """Returns the number of workers that are worthwhile for such a batch, the same on all ranks."""
         most = mpi.cores_per_rank(self.comm) or cores()
         return min(mpi.gather(self.comm, lambda: min(workers_for(batch, self.parameters), most)))
 
     def start_workers(self, workers: int) -> DataParallel:
-        """Split batches over this many workers from now on, or use one if the BLAS threads cannot be limited."""
+        """Splits batches over this many workers from now on, or uses one if the BLAS threads cannot be limited."""
         if workers > 1 and blas() is None:
             warnings.warn("the threads of this NumPy's BLAS cannot be limited, so one worker trains instead of "
                           f"{workers}; installing threadpoolctl may help", stacklevel=3)
@@ -217,7 +217,7 @@ class Trainer:
         return self.parallel
 
     def measure(self, validation: Validation, patience: int | None, watch: str) -> None:
-        """Validate, and add the result to the latest row of the history."""
+        """Validates, and adds the result to the latest row of the history."""
         measured = mpi.gather(self.comm, lambda: validation() if callable(validation) else
                               evaluate(self.model, self.criterion, validation))[0]
         measured = measured if isinstance(measured, dict) else {"validation": measured}
@@ -229,7 +229,7 @@ class Trainer:
             self.keep_if_best(measured, watch)
 
     def keep_if_best(self, measured: dict[str, float], watch: str) -> None:
-        """Keep the weights if they are the best so far; otherwise count one more validation since the best."""
+        """Keeps the weights if they are the best so far; otherwise counts one more validation since the best."""
         if watch not in measured:
             names = ", ".join(map(repr, measured))
             raise ValueError(f"watch = {watch!r} is not measured; the validation gives {names}; choose one of these")
@@ -261,7 +261,7 @@ class Trainer:
                              "lower the learning rate, lengthen the warm-up or clip the gradients")
 
     def find_not_finite(self) -> str:
-        """Which parameter or gradient became infinite or NaN first, or which is the largest."""
+        """Returns which parameter or gradient became infinite or NaN first, or which is the largest."""
         named = self.model.named_parameters()               # backward reaches the last of them first
         arrays = [(f"value of {name}", p.data) for name, p in named]
         arrays += [(f"gradient of {name}", p.grad) for name, p in reversed(named) if not is_frozen(p)]
@@ -272,11 +272,11 @@ class Trainer:
         return f"every parameter is still finite, and the largest is the {name} with {largest:.1e}"
 
     def save(self, path: PathLike) -> None:
-        """Write a checkpoint of the current state."""
+        """Writes a checkpoint of the current state."""
         Checkpoint(path).save(self)
 
     def load(self, path: PathLike) -> dict[str, Any]:
-        """Restore the state of a checkpoint, so that the run continues exactly where it was saved; returns its meta.
+        """Restores the state of a checkpoint, so that the run continues exactly where it was saved; returns its meta.
 
         Raises ValueError if the file is not a checkpoint of the same kind of model, optimizer and schedule. Then nothing is
         changed.
@@ -288,12 +288,12 @@ class Trainer:
 
 
 def name_in_best(watch):
-    """The name of the watched measure in `Trainer.best`."""
+    """Returns the name of the watched measure in `Trainer.best`."""
     return "loss" if watch == "validation" else watch
 
 
 def tokens_read(model, batches, targets):
-    """Number of tokens that the model reads in these batches, or `targets` if the model does not count them."""
+    """Returns the number of tokens that the model reads in these batches, or `targets` if the model does not count them."""
     count = getattr(model, "count_tokens", None)
     return sum(count(*as_tuple(inputs)) for inputs, _ in batches) if count else targets
 

@@ -17,7 +17,7 @@ class Carried:
 
 
 def carry_over(model: Module, state: dict[str, np.ndarray], copy: bool = True) -> Carried:
-    """Copy each array of a state_dict into the model's parameter of the same name and shape; returns a Carried.
+    """Copies each array of a state_dict into the model's parameter of the same name and shape; returns a Carried.
 
     With copy=False the parameters take over the arrays themselves where they can, as in Module.load_state_dict.
 
