@@ -13,7 +13,7 @@ from ..bench.machine import MULTIPLIED, machine, matmul_speeds, warning
 from ..bench.measure import ROUNDS, find_mpiexec, measure
 from ..bench.published import TITLES, measure_job
 from ..bench.rivals import RIVALS
-from ..course.lessons.place import FIGURES
+from ..course.lessons.environment import FIGURES
 from ..data.plurals import counted
 from ..threads import cores
 from ..training.checkpoint import check_writable

@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from ..checks import samples
-from ..course.lessons.place import FIGURES
+from ..course.lessons.environment import FIGURES
 from ..data import BOS, EOS, frame, pad, unframe
 from ..decoding import generate, greedy_decode
 from ..layers import SinusoidalPositionalEncoding

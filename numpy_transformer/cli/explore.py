@@ -5,10 +5,7 @@ from .parser import add_command, whole_number
 from .terminal import wrap
 
 MODELS = ("decoder", "encoder", "encoder-decoder", "classifier")
-WITH_RUN = {"model": "the run holds a model already", "random": "the run's model is trained already",
-            "seed": "nothing is drawn at random"}
-WITH_LESSON = {name: "the lesson's page has a model and a text of its own" for name in ("file", "model", "text", "target")}
-WITH_OUT = {"port": "a saved page needs no server", "no_browser": "a saved page is not opened"}
+UNUSED = {"lesson": ("file", "model", "text", "target"), "run": ("model", "random", "seed"), "out": ("port", "no_browser")}
 
 
 def add(commands):
@@ -62,13 +59,15 @@ def run(arguments):
 
 def check_unused(arguments):
     """Raises ValueError for an option that this call would not use."""
-    for option, value, reasons in (("--lesson", arguments.lesson, WITH_LESSON), ("--run", arguments.file, WITH_RUN),
-                                   ("--out", arguments.out, WITH_OUT)):
-        for name, reason in reasons.items():
+    from ..explorer.wording import sentence
+
+    for option, value in (("lesson", arguments.lesson), ("run", arguments.file), ("out", arguments.out)):
+        for name in UNUSED[option]:
             given = getattr(arguments, name)
             if value is not None and given is not None and given is not False:
                 shown = {"file": "run", "no_browser": "no-browser"}.get(name, name)
-                raise ValueError(f"--{shown} would have no effect with {option}: {reason}; leave it out")
+                reason = sentence(f"errors.command.{option if option == 'lesson' else name}")
+                raise ValueError(sentence("errors.command.no_effect", option=f"--{shown}", other=f"--{option}", reason=reason))
 
 
 def make_example(arguments):

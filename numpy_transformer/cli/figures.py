@@ -9,7 +9,7 @@ from multiprocessing.dummy import Pool
 from pathlib import Path
 
 from ..course.lessons.files import lesson_number
-from ..course.lessons.place import FIGURES
+from ..course.lessons.environment import FIGURES
 from ..data.plurals import counted
 from ..threads import cores
 from ..training.progress import Progress

@@ -3,7 +3,8 @@
 import os
 import shutil
 import sys
-import textwrap
+
+from ..texts import width
 
 CLOSED_PIPE = 141                               # what a shell reports for a program that writes to a closed pipe
 NARROWEST, WIDEST, WITHOUT_TERMINAL = 60, 120, 100
@@ -14,8 +15,7 @@ def columns():
 
     Output that goes to a file or a pipe is 100 columns wide, unless the environment variable COLUMNS is set.
     """
-    width = shutil.get_terminal_size((WITHOUT_TERMINAL, 24)).columns
-    return min(max(width, NARROWEST), WIDEST)
+    return min(max(shutil.get_terminal_size((WITHOUT_TERMINAL, 24)).columns, NARROWEST), WIDEST)
 
 
 def wrap(text, indent="", first_indent=None):
@@ -28,8 +28,7 @@ def wrap(text, indent="", first_indent=None):
     start = indent if first_indent is None else first_indent
     wrapped = []
     for line in text.split("\n"):
-        wrapped.append(textwrap.fill(line, columns(), initial_indent=start, subsequent_indent=indent,
-                                     break_long_words=False, break_on_hyphens=False))
+        wrapped.append("\n".join(width.wrap(line, columns(), start, indent, break_long_words=False)))
         start = indent
     return "\n".join(wrapped)
 

@@ -48,7 +48,7 @@ class Op:
         numbers : {name: number}, the component's settings and the numbers given to its forward
         call : the recorded StepCall, or None
         enclosing : for other computations, the StepCall of the component in whose code they stand
-        found : for other computations, the Found that knows its backward
+        computation : for other computations, the Computation that knows its backward
         lines : {"forward": (file, line, first line of the function), "backward": ...}, what called the component
     """
 
@@ -65,7 +65,7 @@ class Op:
     numbers: dict = field(default_factory=dict)
     call: object = None
     enclosing: object = None
-    found: object = None
+    computation: object = None
     lines: dict = field(default_factory=dict)
 
     def __repr__(self):

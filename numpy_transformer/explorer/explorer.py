@@ -53,7 +53,7 @@ class Explorer:
         step = self.session.base
         loss = f"loss={step.loss:.4g}"
         if step.graph.loss.producer is not None and step.graph.loss.producer.kind == "sum":
-            loss = f"sum of the output={step.loss:.4g}"
+            loss = f"{sentence('page.header.sum')}={step.loss:.4g}"
         return (f"Explorer({step.title!r}, {loss}, {len(step.ops)} operations, {len(step.arrays)} arrays"
                 f"{self.verdict()}); use .open(), .save('page.html') or .serve()")
 

@@ -82,7 +82,7 @@ def settle(value, known, unknown, recorded):
 def own_code_of(value, unknown):
     """Returns the op of unknown code that contributes to a value's gradient: one that is known to use it, or the last
     one that may; None without one."""
-    possible = [op for op in unknown if any(value is other for other in op.found.visible)
+    possible = [op for op in unknown if any(value is other for other in op.computation.visible)
                 and op.outputs["y"].gradient is not None]
     known = [op for op, _ in value.consumers if op in possible]
     return (known or possible[::-1] or [None])[0]
@@ -119,9 +119,9 @@ def contribute(op):
     gradients = {}
     if op.call is not None and op.call.output_gradients is not None:
         gradients = {**op.call.input_gradients, **op.call.parameter_gradients}
-    elif op.found is not None and op.found.backward is not None:
+    elif op.computation is not None and op.computation.backward is not None:
         dy = op.outputs["y"].gradient
-        gradients = op.found.backward(dy) if dy is not None else {}
+        gradients = op.computation.backward(dy) if dy is not None else {}
     for name, value in {**op.inputs, **op.parameters}.items():
         gradient = gradients.get(name)
         if gradient is not None and gradient.shape == value.array.shape:

@@ -15,7 +15,7 @@ from .elements import Group, Op, Scope, Value
 from .gradients import flow
 from .matching import find
 from .naming import label_of, label_of_computation, title_of, title_of_computation
-from .origin import Found
+from .origin import Computation
 from .rerun import handle_of
 from .rules import rule_of
 from .sources import line_of
@@ -78,7 +78,7 @@ class Graph:
             return self.visit(step.criterion_call, outer, "loss")[0]
         if output.array.ndim == 0:
             return output
-        total = Found("sum", {"x": output}, lambda dy: {"x": np.full(output.array.shape, dy)})
+        total = Computation("sum", {"x": output}, lambda dy: {"x": np.full(output.array.shape, dy)})
         return self.add_computation(total, np.asarray(step.loss), Scope("", step.root, outer))
 
     def add_parameters(self, root, prefix):
@@ -131,25 +131,25 @@ class Graph:
         op.lines = call.lines
         return self.add_op(op, call.outputs)
 
-    def add_computation(self, found, array, scope):
+    def add_computation(self, computation, array, scope):
         """Adds the op of a computation in the code of a composite component; returns its output."""
         prefix = f"{scope.group}." if scope.group else ""
-        name = prefix + found.name
+        name = prefix + computation.name
         number = 1
         while name in self.taken:               # add, add2, add3
             number += 1
-            name = f"{prefix}{found.name}{number}"
-        op = Op(name, name, label_of_computation(found), found.kind, scope.group, enclosing=scope.call, found=found,
-                numbers=dict(found.numbers))
-        op.inputs = {slot: value for slot, value in found.inputs.items() if value.kind != "parameter"}
-        op.parameters = {slot: value for slot, value in found.inputs.items() if value.kind == "parameter"}
-        sources = {slot: source_call(value, scope) for slot, value in found.inputs.items()}
+            name = f"{prefix}{computation.name}{number}"
+        op = Op(name, name, label_of_computation(computation), computation.kind, scope.group, enclosing=scope.call,
+                computation=computation, numbers=dict(computation.numbers))
+        op.inputs = {slot: value for slot, value in computation.inputs.items() if value.kind != "parameter"}
+        op.parameters = {slot: value for slot, value in computation.inputs.items() if value.kind == "parameter"}
+        sources = {slot: source_call(value, scope) for slot, value in computation.inputs.items()}
         calls = [call for call in sources.values() if call is not None]
         calls = calls or [call for call in scope.call.children if call.number < self.position]
         if calls:
             op.lines = max(calls, key=lambda call: call.number).lines
         labels = {slot: label_of(self.path_of(call, "")) if call else "" for slot, call in sources.items()}
-        return self.add_op(op, [array], title_of_computation(self, op, found, labels))[0]
+        return self.add_op(op, [array], title_of_computation(self, op, computation, labels))[0]
 
     def add_op(self, op, arrays, title=None):
         """Enters an op with its outputs; returns them as a list of Values."""
@@ -222,11 +222,11 @@ class Graph:
         """
         value = self.latest.get(id(array))
         if value is None and scope.call is not None:
-            found = find(array, scope, self.recording.copies)
-            if isinstance(found, Found):
-                value = self.add_computation(found, array, scope)
+            origin = find(array, scope, self.recording.copies)
+            if isinstance(origin, Computation):
+                value = self.add_computation(origin, array, scope)
             else:
-                value = found
+                value = origin
         if value is None:
             value = self.add_value(name, title_of(self, name.removeprefix("constant:")), "constant", array)
             value.axes = axes_like(array, self.values.values())

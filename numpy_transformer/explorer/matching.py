@@ -8,12 +8,12 @@ import itertools
 
 import numpy as np
 
-from .origin import Found, is_close, same, sum_to
+from .origin import Computation, is_close, same, sum_to
 from .rearranging import find_joined, find_rearranged, find_selected, find_slice
 
 
 def find(array, scope, copies):
-    """Returns the Value that equals the array, a Found that computes it, or None for an unknown array."""
+    """Returns the Value that equals the array, a Computation that gives it, or None for an unknown array."""
     values = [value for value in reversed(scope.values) if value.array.dtype.kind == array.dtype.kind]
     if array.dtype.kind != "f":
         return find_equal(array, values) or find_outside(array, scope)
@@ -45,7 +45,7 @@ def find_sum(array, values):
     for first, second in pairs(array, values, np.add):
         def backward(dy, a=first.array, b=second.array):
             return {"a": sum_to(dy, a.shape), "b": sum_to(dy, b.shape)}
-        return Found("add", {"a": first, "b": second}, backward)
+        return Computation("add", {"a": first, "b": second}, backward)
     return None
 
 
@@ -53,7 +53,7 @@ def find_product(array, values):
     for first, second in pairs(array, values, np.multiply):
         def backward(dy, a=first.array, b=second.array):
             return {"a": sum_to(dy * b, a.shape), "b": sum_to(dy * a, b.shape)}
-        return Found("multiply", {"a": first, "b": second}, backward)
+        return Computation("multiply", {"a": first, "b": second}, backward)
     return None
 
 
@@ -64,7 +64,7 @@ def find_sum_of_three(array, values):
     for operands in itertools.combinations(reversed(values), 3):
         a, b, c = (value.array for value in operands)
         if array.size and np.isclose(a[last] + b[last] + c[last], array[last], rtol=1e-9) and is_close(a + b + c, array):
-            return Found("add", dict(zip("abc", operands)), lambda dy: dict.fromkeys("abc", dy))
+            return Computation("add", dict(zip("abc", operands)), lambda dy: dict.fromkeys("abc", dy))
     return None
 
 
@@ -98,7 +98,7 @@ def find_combination(array, values):
         factors = np.linalg.lstsq(columns, array.ravel(), rcond=None)[0]
         if is_close(columns @ factors, array.ravel()) and np.abs(factors).min() > 1e-9:
             factors = dict(zip("ab", (float(round(factor, 12)) for factor in factors)))
-            return Found("combination", dict(zip("ab", operands)),
+            return Computation("combination", dict(zip("ab", operands)),
                          lambda dy: {slot: factor * dy for slot, factor in factors.items()},
                          numbers={f"factor_{slot}": factor for slot, factor in factors.items()})
     return None
@@ -114,4 +114,4 @@ def own_code(values, parameters):
         return None
     used = [*reversed(used), *(value for value in parameters if not value.consumers)]
     slots = ["x", *(f"x{number}" for number in range(2, len(used) + 1))]
-    return Found("own code", dict(zip(slots, used)), visible=[*values, *parameters])
+    return Computation("own code", dict(zip(slots, used)), visible=[*values, *parameters])

@@ -51,20 +51,20 @@ def label_of(name):
     return words_of(name)[-1]
 
 
-def label_of_computation(found):
+def label_of_computation(computation):
     signs = {"add": "+", "multiply": "×"}
-    return signs.get(found.kind, found.name.replace("_", " "))
+    return signs.get(computation.kind, computation.name.replace("_", " "))
 
 
-def title_of_computation(graph, op, found, labels):
+def title_of_computation(graph, op, computation, labels):
     """Returns "block 0, x + attention" or "block 0, attention, query, split heads".
 
     Parameters: labels : {slot: label of the component that made this input, or ""}
     """
-    if found.kind in ("add", "multiply"):
+    if computation.kind in ("add", "multiply"):
         operands = [words_of(value.id)[-1] if value.kind == "parameter" else labels[slot] or "x"
-                    for slot, value in found.inputs.items()]
+                    for slot, value in computation.inputs.items()]
         words = [f" {op.label} ".join(operands)]
     else:
-        words = [*filter(None, labels.values()), op.label] if found.kind == "reshape" else [op.label]
+        words = [*filter(None, labels.values()), op.label] if computation.kind == "reshape" else [op.label]
     return joined([*title_of(graph, op.parent).split(", "), *words])

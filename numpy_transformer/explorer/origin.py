@@ -7,7 +7,7 @@ import numpy as np
 
 
 @dataclass(eq=False, repr=False)
-class Found:
+class Computation:
     """How an array was computed.
 
     Attributes:
@@ -27,7 +27,7 @@ class Found:
     visible: list = ()
 
     def __repr__(self):
-        return f"Found({self.name!r})"
+        return f"Computation({self.name!r})"
 
     def __post_init__(self):
         self.name = self.name or self.kind.replace(" ", "_")

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from .origin import Found, same
+from .origin import Computation, same
 
 MOST_AXES = 4                                   # no transpositions are tried for arrays with more
 
@@ -15,7 +15,7 @@ def find_rearranged(array, values):
             continue
         for name, forward, backward in rearrangements(value.array, array.shape):
             if same(forward(value.array), array):
-                return Found("reshape", {"x": value}, lambda dy: {"x": backward(dy)}, name)
+                return Computation("reshape", {"x": value}, lambda dy: {"x": backward(dy)}, name)
     return None
 
 
@@ -51,12 +51,12 @@ def find_selected(array, values, all_values):
             if rows.shape == array.shape[:-1] and x.ndim == array.ndim and x.shape[:-2] == array.shape[:-2]:
                 if rows.min() >= 0 and rows.max() < x.shape[-2]:
                     if same(np.take_along_axis(x, rows[..., None], -2), array):
-                        return Found("select", {"x": value, "positions": chosen}, scatter(x, rows))
+                        return Computation("select", {"x": value, "positions": chosen}, scatter(x, rows))
         for axis in range(x.ndim):
             if x.shape[:axis] + x.shape[axis + 1:] == array.shape:
                 for at in range(x.shape[axis]):
                     if same(x.take(at, axis), array):
-                        return Found("select", {"x": value}, scatter_entry(x, axis, at),
+                        return Computation("select", {"x": value}, scatter_entry(x, axis, at),
                                      numbers={"axis": axis, "at": at})
     return None
 
@@ -91,7 +91,7 @@ def find_slice(array, values):
         for start in range(x.shape[axis] - length + 1):
             place = (slice(None),) * axis + (slice(start, start + length),)
             if same(x[place], array):
-                return Found("slice", {"x": value}, lambda dy: {"x": into_zeros(x.shape, place, dy)},
+                return Computation("slice", {"x": value}, lambda dy: {"x": into_zeros(x.shape, place, dy)},
                              numbers={"axis": axis, "start": start, "stop": start + length})
     return None
 
@@ -122,6 +122,6 @@ def find_joined(array, values):
                 break
         if start == array.shape[axis] and len(parts) > 1:
             slots = [f"x{number}" for number in range(1, len(parts) + 1)]
-            return Found("concatenate", dict(zip(slots, parts)),
+            return Computation("concatenate", dict(zip(slots, parts)),
                          lambda dy: {slot: dy[place] for slot, place in zip(slots, places)}, numbers={"axis": axis})
     return None

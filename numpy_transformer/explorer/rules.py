@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..layers import Dropout, RelativePositionBias, ScaledDotProductAttention, Softmax, UnscaledAttention
-from .origin import Found, sum_to
+from .origin import Computation, sum_to
 
 
 def rule_of(call):
@@ -47,7 +47,7 @@ def attention(graph, call, scope, inputs):
         found = {name: gradients.get(name) for name in ("q", "k")}
         return {**found, "b": sum_to(dy, used["b"].array.shape)} if biased else found
 
-    scores = Found("scores", used, backward, numbers={"scale": float(scale)})
+    scores = Computation("scores", used, backward, numbers={"scale": float(scale)})
     graph.position = softmax.number
     scope.add(graph.add_computation(scores, array, scope))
     weights_gradient = None
@@ -55,7 +55,7 @@ def attention(graph, call, scope, inputs):
         weights = graph.visit_child(child, scope)[0]
         if child.output_gradients:
             weights_gradient = child.output_gradients[0]
-    product = Found("weighted sum", {"p": weights, "v": inputs["v"]},
+    product = Computation("weighted sum", {"p": weights, "v": inputs["v"]},
                     lambda dy: {"p": weights_gradient, "v": gradients.get("v")})
     later = call.children[after:]
     result = next(iter(later[0].inputs.values())) if later else call.outputs[0]

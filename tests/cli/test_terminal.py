@@ -22,3 +22,9 @@ def test_wrap_indents_every_line_and_splits_no_word(monkeypatch):
         "  * a model of width 64 may be too narrow, so raise\n"
         "    --d-model together with --num-heads and train again\n"
         f"    {'x' * 70}")
+
+
+def test_hangul_is_wrapped_by_the_columns_that_it_takes(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = wrap("가나다라 " * 20, "  ").splitlines()
+    assert [len(line) for line in lines] == [31, 31, 31, 11]            # six words of four syllables: 2 + 6 * 8 + 5 columns

@@ -75,11 +75,11 @@ def test_texts_that_are_no_formulas(text, sentence):
 def test_entries_that_do_not_exist():
     double = formula("y[...] = 2 * x[...]")
     for index in [(2, 0, 0), (0, 0), (0, 0, -1)]:
-        with pytest.raises(ValueError, match="there is no entry"):
+        with pytest.raises(ValueError, match="There is no entry"):
             spell(double, {"x": X, "y": X}, index)
-    with pytest.raises(ValueError, match="reads an array 'x', and there is none"):
+    with pytest.raises(ValueError, match="reads an array “x”, but this operation has none"):
         spell(double, {"y": X}, (0, 0, 0))
-    with pytest.raises(ValueError, match=r"reads x\[3\], but x has the shape \[3\]"):
+    with pytest.raises(ValueError, match=r"reads x\[3\], but x has the shape 3"):
         spell(formula("y[i] = x[i + 1]"), {"x": np.ones(3), "y": np.ones(3)}, (2,))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import markup
 from ...texts import Message, render
-from ..lessons.place import in_notebook
+from ..lessons.environment import in_notebook
 from .feedback import WIDTH, feedback, first_lines, gradient_table, heading, needs_gradients
 from .verdict import first_wrong_output
 

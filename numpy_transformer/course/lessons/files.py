@@ -73,7 +73,7 @@ def installed_lessons():
 def adapt_links(page):
     """Lets the links of a copied page lead to the figures that the copied lessons draw. Links to other folders become text."""
     text = re.sub(r"\[([^][]*)\]\(\.\./(?!figures/)[^)]*\)", r"\1", page.read_text(encoding="utf-8"))
-    folder = "../my-figures/" if page.resolve().parent.name == "lessons" else "my-figures/"        # see place.figure_folder
+    folder = "../my-figures/" if page.resolve().parent.name == "lessons" else "my-figures/"        # see environment.figure_folder
     text = text.replace("](../figures/", f"]({folder}")
     page.write_text(text, encoding="utf-8")
 
@@ -97,6 +97,6 @@ def copy_lessons(folder):
     for copy in missing:
         copy.parent.mkdir(exist_ok=True)
         shutil.copyfile(copies[copy], copy)
-        if copy.suffix == ".md":
+        if copy.suffix == ".md" and copy.parent == folder:              # those of a translation lead to its neighbors
             adapt_links(copy)
     return missing, len(files) - len(missing)

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from . import place
+from . import environment
 from .words import words
 from .wrapping import terminal_width, wrapped
 
@@ -74,7 +74,7 @@ def predict(question, answer, why=""):
         answer : a number, tuple or text
         why : one or two sentences that explain the answer, printed after a wrong guess only
     """
-    asking = ask_in_notebook if ask is None and place.in_notebook() else ask
+    asking = ask_in_notebook if ask is None and environment.in_notebook() else ask
     question = translated(question)
     shown = words(f"question.{answer}") if answer in ("yes", "no") else str(translated(answer))
     guess = None if asking is None else answer_of_reader(asking, wrapped(f"  ? {question}") + "  ", answer)
@@ -130,14 +130,14 @@ def normalized(text):
 
 
 def figure(name, picture):
-    """Saves a picture as NN_name.png, where NN is the lesson's number, in the folder `place.figure_folder()`."""
+    """Saves a picture as NN_name.png, where NN is the lesson's number, in the folder `environment.figure_folder()`."""
     from ...views import save
 
     if silent:
         return
-    number = place.number()
-    path = save(picture, place.figure_folder(), f"{number}_{name}" if number else name)
-    if place.in_notebook():
+    number = environment.number()
+    path = save(picture, environment.figure_folder(), f"{number}_{name}" if number else name)
+    if environment.in_notebook():
         with contextlib.suppress(ImportError):
             from IPython.display import Image, display
             display(Image(filename=str(path)))

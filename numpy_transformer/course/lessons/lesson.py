@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from ...threads import set_blas_threads
-from . import helpers, place
+from . import environment, helpers
 from .files import find_lessons
 from .run import parse_arguments, run_lesson
 from .translation import Translation
@@ -27,11 +27,11 @@ def start(name, number=None):
     from ...views import large_fonts  # matplotlib takes a third of a second to import; only lessons need it
     set_blas_threads(1)
     large_fonts()
-    place.given = number
+    environment.given_number = number
     if number is not None:
         helpers.translation = original_translation(number)
-    path = place.script()
-    is_script = path is not None and Path(sys.argv[0]).name == path.name and not place.in_notebook()
+    path = environment.script()
+    is_script = path is not None and Path(sys.argv[0]).name == path.name and not environment.in_notebook()
     if name != "__main__" or not is_script or running:
         return
     for stream in (sys.stdout, sys.stderr):
@@ -39,9 +39,13 @@ def start(name, number=None):
             stream.reconfigure(errors="replace")            # a terminal without ✓ shows ?
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:   # as it is while the command `lesson` imports modules
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        step = parse_arguments(sys.argv[1:])
+    except ValueError as error:                 # there is no such language
+        sys.exit(str(error))
     running = True
     try:
-        sys.exit(run_lesson(path, parse_arguments(sys.argv[1:])))
+        sys.exit(run_lesson(path, step))
     finally:
         running = False
 

@@ -21,13 +21,17 @@ def parse_arguments(arguments):
 
 
 def run_lesson(path, step):
-    """Runs a lesson and returns its exit code: 0, 1 after an error, 130 after Ctrl-C, or 141 after `| head`.
+    """Runs a lesson and returns its exit code: 0, 1 after an error, 2 without its texts, 130 after Ctrl-C, or 141 after `| head`.
 
     Parameters:
         path : path of the lesson's script
         step : if True, pauses at each cell and answers keys
     """
-    runner = Stepper(path) if step else Runner(path)
+    try:
+        runner = Stepper(path) if step else Runner(path)
+    except ValueError as error:                 # a language or a translation that cannot be read
+        print(error, file=sys.stderr)
+        return 2
     for sentence in runner.translation.problems():
         print(sentence, file=sys.stderr)
     try:

@@ -1,12 +1,12 @@
 """The spelling-out of numbers: how each entry of an output or of a gradient follows from other entries.
 
 `formulas_of(op)` returns the formulas of one operation, and `spell` puts the numbers in. The formulas of the components
-stand in layers.py, normalization.py, attention.py and losses.py, those of what stands between components in glue.py,
+stand in layers.py, normalization.py, attention.py and losses.py, those of what stands between components in computations.py,
 and those of parts that a reader has switched off in switched.py. To give a class of your own formulas, write a function
 like those and put `@spells(YourClass)` above it.
 """
 
-from . import attention, glue, layers, losses, normalization, switched
+from . import attention, computations, layers, losses, normalization, switched
 from .evaluator import spell
 from .language import Formula, formula
 from .writers import formulas_of, spells

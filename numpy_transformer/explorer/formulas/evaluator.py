@@ -6,6 +6,7 @@ value. The page does the same in evaluate.js.
 
 import itertools
 
+from ..wording import sentence
 from .operations import ARITHMETIC, COMPARE, REDUCE, call
 from .spelling import entries_of, jsonable, keys_of, walk
 
@@ -23,6 +24,10 @@ def spell(formula, arrays, index):
     Raises: ValueError if the index does not fit, or an array that the formula reads is missing.
     """
     return jsonable(Spelling(formula, arrays).at(index))
+
+
+def joined(index):
+    return ", ".join(map(str, index))
 
 
 class Spelling:
@@ -52,7 +57,7 @@ class Spelling:
         shape = self.shape_of_target(target)
         index = tuple(int(i) for i in index)
         if len(index) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape)):
-            raise ValueError(f"there is no entry {list(index)} in {target} of shape {list(shape)}")
+            raise ValueError(sentence("page.formula.no_entry", name=target, index=joined(index), shape=" × ".join(map(str, shape))))
         self.count = 0
         return self.term(self.formula["body"], bind(self.formula["index"], list(zip(index, shape))))
 
@@ -60,14 +65,13 @@ class Spelling:
         for name in (target, target.removeprefix("d")):
             if name in self.arrays:
                 return self.arrays[name].shape
-        raise ValueError(f"the formula of {target} needs an array {target!r} or {target[1:]!r}, and there is none")
+        raise ValueError(sentence("page.formula.no_array", name=target.removeprefix("d")))
 
     def term(self, node, scope):
         """Returns the evaluated TERM of a node; scope maps variables to (value, length of the axis)."""
         self.count += 1
         if self.count > MOST:
-            raise ValueError(f"this number of {self.formula['target']} depends on more than {MOST:,} others, too many to "
-                             "write down; choose a shorter text")
+            raise ValueError(sentence("page.formula.too_long", name=self.formula["target"], most=f"{MOST:,}"))
         if id(node) not in self.kinds:              # the same nodes are worked out for many entries
             self.kinds[id(node)] = next(key for key in KINDS if key in node)
         return KINDS[self.kinds[id(node)]](self, node, scope)
@@ -85,7 +89,7 @@ class Spelling:
         if name in self.definitions:
             return self.named_entry(name, node["index"], scope)
         if name not in self.arrays:
-            raise ValueError(f"the formula reads an array {name!r}, and there is none")
+            raise ValueError(sentence("page.formula.no_array", name=name))
         array = self.arrays[name]
         index = self.place(name, array.shape, node["index"], scope)
         return {"kind": "entry", "value": plain(array[tuple(index)]), "terms": [], "array": name, "index": index}
@@ -126,13 +130,9 @@ class Spelling:
         if {"rest": True} in items:
             start = items.index({"rest": True})
             places = places[:start] + [(0, None)] * missing + places[start + max(-missing, 0):]
-        if len(places) != len(shape):
-            raise ValueError(f"the formula reads {name} with {len(places)} indices, but it has the shape {list(shape)}: "
-                             "the code computes other arrays than the formula")
         index = [fit(value, length, size) for (value, length), size in zip(places, shape)]
-        if not all(0 <= i < n for i, n in zip(index, shape)):
-            raise ValueError(f"the formula reads {name}{index}, but {name} has the shape {list(shape)}: "
-                             "the code computes other arrays than the formula")
+        if len(places) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape)):
+            raise ValueError(sentence("page.formula.other_shape", name=name, index=joined(index), shape=" × ".join(map(str, shape))))
         return index
 
     def arithmetic(self, node, scope):

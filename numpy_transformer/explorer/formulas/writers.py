@@ -5,22 +5,22 @@ import numpy as np
 from ...module import is_frozen
 from .language import formula
 
-WRITERS = {}                                        # class, or kind of a glue operation -> function
+WRITERS = {}                                        # class, or kind of a computation between components -> function
 
 
 def spells(*kinds):
-    """Decorates a function that yields the formulas of these classes, or of these kinds of glue operations."""
+    """Decorates a function that yields the formulas of these classes, or of these kinds of computations between components."""
     def register(function):
         WRITERS.update(dict.fromkeys(kinds, function))
         return function
     return register
 
 
-class Sight:
+class FormulaContext:
     """What formulas may depend on: the component and the arrays of one call.
 
     Attributes:
-        module : the component, None in glue
+        module : the component, None between components
         arrays : dict name -> array of the inputs, the parameters and the outputs
         inputs : the names of inputs and parameters
         numbers : dict name -> number; `name` adds to it
@@ -57,13 +57,13 @@ def formulas_of(op):
     writer = writer_of(op)
     if writer is None:
         return {}
-    sight = Sight(op)
+    context = FormulaContext(op)
     try:
-        found = [formula(text, **sight.numbers) for text in writer(sight)]
+        found = [formula(text, **context.numbers) for text in writer(context)]
     except (AttributeError, KeyError, IndexError):      # a class of the reader's without an attribute of its base
         return {}
-    targets = {*sight.arrays, *(f"d{name}" for name in sight.inputs if not is_frozen(getattr(op.module, name, None)))}
-    return {one.target: one for one in found if one.names <= sight.readable and one.target in targets}
+    targets = {*context.arrays, *(f"d{name}" for name in context.inputs if not is_frozen(getattr(op.module, name, None)))}
+    return {one.target: one for one in found if one.names <= context.readable and one.target in targets}
 
 
 def writer_of(op):

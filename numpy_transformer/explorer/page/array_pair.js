@@ -10,7 +10,7 @@ import { entryChoices, orderChoice } from "explorer/axis_choices";
 import { colorBar, zeroCount } from "explorer/color_bar";
 import { contributors } from "explorer/derivation";
 import { heatmap } from "explorer/heatmap";
-import { litIn } from "explorer/lit";
+import { litIn } from "explorer/highlighted_cells";
 import { largestIn } from "explorer/noise";
 import { axesOf, contributionRef, gradientRef, indexText } from "explorer/refs";
 import { saveButton } from "explorer/svg_export";

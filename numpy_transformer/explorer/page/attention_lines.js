@@ -17,7 +17,7 @@ export function attentionLines(options) {
   const { queries, keys, large } = options;
   const step = large ? 44 : 28;
   const font = large ? 24 : 14;
-  const room = Math.min(large ? 230 : 130, 24 + font * 0.62 * Math.max(7, Math.min(LABEL_WIDTH, widest([...queries, ...keys]))));
+  const room = Math.min(large ? 230 : 130, 24 + font * 0.62 * Math.max(widest(options.titles), Math.min(LABEL_WIDTH, widest([...queries, ...keys]))));
   const width = 2 * room + (large ? 330 : 200);
   const height = step * Math.max(queries.length, keys.length) + step;
   const svg = s("svg", { class: "attention-lines", width, height, viewBox: `0 0 ${width} ${height}`, role: "group",

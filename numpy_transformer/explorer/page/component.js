@@ -7,7 +7,7 @@ import { arrayPair } from "explorer/array_pair";
 import { componentHead } from "explorer/component_head";
 import { redrawAll } from "explorer/heatmap";
 import { opLink } from "explorer/links";
-import { onLight } from "explorer/lit";
+import { onLight } from "explorer/highlighted_cells";
 import { lookup } from "explorer/lookup";
 import { parseRef } from "explorer/refs";
 import { sourceOf } from "explorer/source";

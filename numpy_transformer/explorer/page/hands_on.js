@@ -7,7 +7,7 @@ import { formatNumber } from "explorer/format";
 import { lookup } from "explorer/lookup";
 import { changesLink, compareView } from "explorer/compare_view";
 import { editList, editing } from "explorer/edit_list";
-import { movedTable } from "explorer/moved";
+import { movedTable } from "explorer/weight_changes";
 import { drawWhen, problem, redrawer, selectField, withCode } from "explorer/panel";
 
 const SWITCHES = [["head", "heads"], ["block", "blocks"], ["mask", "masks"], ["scale", "scales"], ["residual", "residuals"]];

@@ -2,7 +2,7 @@
 // the border of an unfolded group.
 
 import { edgesOf, findSideEdges, hasMask, inputLabel, isRound, portsOf, visibleGraph } from "explorer/flows";
-import { arrange } from "explorer/layers";
+import { arrange } from "explorer/graph_layers";
 import { lookup } from "explorer/lookup";
 import { t } from "explorer/strings";
 

@@ -117,8 +117,8 @@ export function createStore(state) {
       return doc;
     } catch (error) {
       if (mine === latest) {
-        const ended = error.message === t("store.ended");
-        state.update({ busy: false, problem: ended ? error.message : t("store.kept", { problem: error.message }) }, { replace: true });
+        const problem = error.ended ? error.message : t("store.kept", { problem: error.message });
+        state.update({ busy: false, problem }, { replace: true });
       }
       throw error;
     }
@@ -146,7 +146,7 @@ export function createStore(state) {
         method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
       });
     } catch (error) {
-      return fail(t("store.ended"));
+      return fail(t("store.ended"), { ended: true });
     }
     let answer;
     try {
@@ -160,9 +160,9 @@ export function createStore(state) {
     return answer;
   }
 
-  function fail(sentence) {
+  function fail(sentence, { ended = false } = {}) {
     state.update({ problem: sentence }, { replace: true });
-    throw new Error(sentence);
+    throw Object.assign(new Error(sentence), { ended });
   }
 
   return { live, start, info, array, slice: array, spell, holds, nudge, documentOf, edit };
@@ -170,7 +170,7 @@ export function createStore(state) {
 
 // The server's errors are written as on the command line, where they follow the name of the command.
 function asSentence(text) {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?。！？]$/.test(text) ? "" : "."}`;
 }
 
 function fromBase64(text) {

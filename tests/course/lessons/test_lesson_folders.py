@@ -14,7 +14,7 @@ import pytest
 from helpers import ROOT
 
 from numpy_transformer.cli import main, make_parser
-from numpy_transformer.course.lessons import files, place
+from numpy_transformer.course.lessons import environment, files
 from numpy_transformer.course.lessons.files import find_lessons
 
 SCRIPT = "from numpy_transformer.course import lesson\n\nlesson.start(__name__)\n"
@@ -59,9 +59,10 @@ def test_lessons_are_looked_for_from_near_to_far(here, tmp_path, monkeypatch):
 def test_start_copies_the_lessons_and_changes_no_file_that_exists(here, capsys):
     assert main(["lesson", "start", "my-lessons"]) == 0
     out = capsys.readouterr().out
-    names = sorted(path.name for path in (ROOT / "lessons").iterdir() if path.suffix in (".py", ".md"))
+    lessons = ROOT / "lessons"
+    names = sorted(path.relative_to(lessons) for path in lessons.rglob("*.*") if path.suffix in (".py", ".md"))
     assert f"{len(names)} files written to my-lessons\n" in out and "Start with: numpy-transformer lesson 00 --step" in out
-    assert sorted(path.name for path in Path("my-lessons").iterdir()) == names
+    assert sorted(path.relative_to("my-lessons") for path in Path("my-lessons").rglob("*.*")) == names
     assert Path("my-lessons/05_attention.py").read_bytes() == (ROOT / "lessons/05_attention.py").read_bytes()
     Path("my-lessons/05_attention.py").write_text("mine")
     Path("my-lessons/06_masks.py").unlink()
@@ -77,7 +78,7 @@ def test_the_links_of_copied_pages_lead_to_files_that_are_there_or_will_be_drawn
     assert main(["lesson", "start", folder]) == 0
     original = re.findall(r"\]\(\.\./figures/(\w+\.png)\)", (ROOT / "lessons" / "README.md").read_text(encoding="utf-8"))
     drawn = []
-    for page in Path(folder).glob("*.md"):
+    for page in Path(folder).rglob("*.md"):
         for link in re.findall(r"\]\((?!http|#)([^)#]+)", page.read_text(encoding="utf-8")):
             target = Path(os.path.normpath(page.parent / link))
             assert target.exists() or target.parent == Path(figures), (page, link)
@@ -115,31 +116,31 @@ def test_figures_go_next_to_the_lessons_or_to_the_current_folder(here, monkeypat
     if main_file is not None:
         module.__file__ = str(here / main_file)
     monkeypatch.setitem(sys.modules, "__main__", module)
-    monkeypatch.setattr(place, "installed_lessons", lambda: folder and here / folder)
-    assert place.figure_folder().resolve() == here / figures
+    monkeypatch.setattr(environment, "installed_lessons", lambda: folder and here / folder)
+    assert environment.figure_folder().resolve() == here / figures
 
 
 def test_what_a_reader_draws_in_a_checkout_goes_to_a_folder_that_git_ignores(monkeypatch):
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(place, "script", lambda: ROOT / "lessons" / "05_attention.py")
-    assert place.figure_folder().resolve() == ROOT / make_parser().parse_args(["demo"]).figures
-    assert f"{place.figure_folder().name}/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    monkeypatch.setattr(environment, "script", lambda: ROOT / "lessons" / "05_attention.py")
+    assert environment.figure_folder().resolve() == ROOT / make_parser().parse_args(["demo"]).figures
+    assert f"{environment.figure_folder().name}/" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     assert make_parser().parse_args(["figures"]).out == "figures"               # the author's command
 
 
-@pytest.mark.parametrize("given, names, environment, number", [
+@pytest.mark.parametrize("given, names, variables, number", [
     ("19", {}, {}, "19"), (None, {"__file__": "/a/lessons/00b_x.py"}, {}, "00b"),
     (None, {"__vsc_ipynb_file__": "/a/08_norm.ipynb"}, {}, "08"), (None, {}, {"JPY_SESSION_NAME": "/a/19_opt.ipynb"}, "19"),
     ("07", {"__vsc_ipynb_file__": "/a/my own.ipynb"}, {}, "07"), (None, {"__vsc_ipynb_file__": "/a/mine.ipynb"}, {}, None)])
-def test_the_number_of_the_lesson_is_known_in_notebooks_too(monkeypatch, given, names, environment, number):
+def test_the_number_of_the_lesson_is_known_in_notebooks_too(monkeypatch, given, names, variables, number):
     module = ModuleType("__main__")
     vars(module).update(names)
     monkeypatch.setitem(sys.modules, "__main__", module)
-    monkeypatch.setattr(place, "given", given)
+    monkeypatch.setattr(environment, "given_number", given)
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
-    for name, value in environment.items():
+    for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert place.number() == number
+    assert environment.number() == number
 
 
 @pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")

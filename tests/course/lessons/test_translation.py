@@ -13,8 +13,9 @@ from helpers.pseudo_language import plain_words, translated
 
 from numpy_transformer.cli import main
 from numpy_transformer.course import claim, predict
-from numpy_transformer.course.lessons import helpers
+from numpy_transformer.course.lessons import environment, helpers
 from numpy_transformer.course.lessons.files import copy_lessons, lessons_in
+from numpy_transformer.course.lessons.lesson import start
 from numpy_transformer.course.lessons.notebook import notebook
 from numpy_transformer.course.lessons.run import run_lesson
 from numpy_transformer.course.lessons.translation import ENTRY, Translation, texts_of, write_translation
@@ -148,6 +149,17 @@ def test_the_notebook_has_the_translated_prose_titles_and_answers_and_the_same_c
     assert not plain_words(prose, {"details", "summary", "Enter"})
 
 
+def test_claims_in_a_notebook_are_translated_by_the_file_of_its_lesson(lesson, monkeypatch, capsys):
+    translate(lesson)
+    monkeypatch.setattr(helpers, "translation", None)
+    monkeypatch.setattr(environment, "given_number", None)
+    start("__main__", "07")
+    claim("the sum is 9", True, "computed as 9.0")
+    assert not plain_words(capsys.readouterr().out)
+    start("__main__", "42")                                # not one of the lessons that are found
+    assert helpers.translation is None
+
+
 def test_what_is_out_of_date_or_unknown_is_said_once_and_shown_in_english(lesson, capsys):
     file = translate(lesson)
     lesson.write_text(LESSON.replace("Two divides it.", "It is twice three.").replace("is x even?", "is x odd?").replace(
@@ -190,6 +202,8 @@ def test_the_command_writes_the_file_and_counts(lesson, capsys):
     assert not plain_words(capsys.readouterr().out)
     (lesson.parent / "xx" / "07_tiny.md").write_bytes(b"\xff")
     assert main(["lesson"]) == 2
+    capsys.readouterr()
+    assert run_lesson(lesson, False) == 2 and "07_tiny.md" in capsys.readouterr().err
 
 
 def test_copies_of_the_lessons_include_the_translations(lesson, monkeypatch, tmp_path):
