@@ -173,7 +173,16 @@ class Adam(Optimizer):
     """
 
     STATE = ("m", "v")
-    m, v = (property(lambda self, name=name: self.state()[name]) for name in STATE)
+
+    @property
+    def m(self) -> list[np.ndarray]:
+        """For each parameter the mean of its gradients."""
+        return self.state()["m"]
+
+    @property
+    def v(self) -> list[np.ndarray]:
+        """For each parameter the mean of its squared gradients."""
+        return self.state()["v"]
 
     def __init__(self, parameters: Iterable[Parameter], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8) -> None:
