@@ -8,7 +8,7 @@ from ..data.film_reviews import reviews
 from ..data.labeled import count_files, kind_of, read_labeled, report_overlap
 from ..data.splits import hold_out_tenth
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
-from ..layers.feed_forward import GATED
+from ..layers.feed_forward import FEED_FORWARDS
 from ..models import SequenceClassifier
 from ..training.evaluation import evaluate_accuracy
 from ..training.progress import Progress
@@ -60,7 +60,7 @@ class ClassifierTask(EncoderTask):
             unused.append((["text_column", "label_column"], "only $data FILE.csv or FILE.tsv has columns"))
         if settings["reading"] == "keras":
             unused.append((["lower"], "$reading keras always lower-cases words; leave it out, or use $reading bert"))
-        if settings["activation"] in GATED:
+        if settings["activation"] in FEED_FORWARDS:
             unused.append((["ff_dropout"], "a gated feed-forward layer has no dropout inside; choose another "
                                            "$activation"))
         return unused
@@ -121,11 +121,18 @@ class ClassifierTask(EncoderTask):
         s = self.settings
         config = super().model_config() | {
             "num_classes": 1 if self.has_one_logit else len(self.labels), "hidden": s["hidden"],
-            "mask_padding": s["mask_padding"], "ff_dropout": s["ff_dropout"]}
+            "mask_padding": s["mask_padding"]}
         if self.starts_from_published and self.base["kind"] != self.name:
             is_distilbert = self.base["origin"]["family"] == "distilbert"
             config |= {"pool": "first", "head_activation": "relu" if is_distilbert else "tanh"}
         return config
+
+    def make_model(self):
+        model = super().make_model()
+        if self.settings["ff_dropout"] is not None:
+            for block in model.encoder.blocks:
+                block.feed_forward.dropout.p = self.settings["ff_dropout"]
+        return model
 
     @classmethod
     def published_settings(cls, options):

@@ -26,7 +26,7 @@ EPOCHS = count("epochs", None, "passes over the training set, instead of $steps;
 
 def encoder_settings(d_model, num_layers, d_ff, dropout, activation, positions):
     return [*model.sizes(d_model, num_layers, d_ff), model.dropout(dropout), model.norm(), model.activation(activation),
-            model.positions(positions, "sinusoidal", "learned", "rotary"), model.init("xavier")]
+            model.positions(positions), model.init("xavier")]
 
 
 def text_settings(tokenizer, vocab_size, lower, max_len):

@@ -41,7 +41,7 @@ def run_of_folder(path, weights=True):
 
     With weights=False, no weight is read, and the model has none.
     """
-    from ..pretrained import Origin, describe, load_pretrained, open_checkpoint  # only published models need it
+    from ..pretrained import Origin, build_model, describe, load_pretrained, open_checkpoint  # only published models need it
 
     config, _, files = open_checkpoint(path)
     is_file = Path(path).is_file()
@@ -52,7 +52,7 @@ def run_of_folder(path, weights=True):
     else:
         model_class, options = describe(path)
         with unfilled():
-            model = model_class(**options)
+            model = build_model(config["model_type"], model_class, options)
         model.origin = Origin("llama2.c" if is_file else config["model_type"], config, files, {}, options)
     meta = meta_of(model, tokenizer)
     return Run(str(path), model, [tokenizer] * len(meta["tokenizers"]), meta, {})

@@ -21,7 +21,7 @@ class PairsTask(Task):
         *model.sizes(d_model=128, num_layers=3, d_ff=512,
                      num_layers_help="number of blocks in the encoder, and in the decoder"),
         model.dropout(0.1), model.norm(), model.activation("relu"),
-        model.positions("sinusoidal", "sinusoidal", "learned"),
+        model.positions("sinusoidal"),
         switch("tie", False, "share one tokenizer and one embedding matrix between source, target and output"),
         model.init("xavier"), *model.start()]
     training_settings = make_training_settings(

@@ -12,7 +12,7 @@ from ..training.checkpoint import read_checkpoint, weights
 from ..types import PathLike
 from . import TASKS
 from .encoder import EncoderTask
-from .options import is_published
+from .options import build, is_published
 
 TITLES = {"lm": "a language model: `generate` continues a text with it",
           "seq2seq": "an encoder-decoder: `translate` uses it",
@@ -71,7 +71,7 @@ class Run:
         return task.make_reader(self.settings, self.tokenizers[0])
 
     def __repr__(self):
-        return f"Run({self.path!r}, kind={self.kind!r}, step={self.meta['step']:,}, model={self.model!r})"
+        return f"Run({self.path!r}, kind={self.kind!r}, step={self.meta['step']:,}, model={type(self.model).__name__})"
 
 
 def use_of(meta):
@@ -144,7 +144,7 @@ def make_model(meta, path):
     """Returns the model of a checkpoint, without memory for its weights."""
     try:
         with unfilled():
-            model = MODELS[meta["kind"]](**meta["model"], rng=0)
+            model = build(MODELS[meta["kind"]], meta["model"], meta.get("origin"), 0)
     except TypeError as error:
         raise ValueError(f"{str(path)!r} holds a model that this version cannot build ({error}); name another run") \
             from error
