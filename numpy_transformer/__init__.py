@@ -45,8 +45,8 @@ __all__ = [
     "CrossEntropyLoss", "BinaryCrossEntropyLoss", "Embedding", "Unembedding", "SinusoidalPositionalEncoding",
     "LearnedPositionalEmbedding", "RotaryEmbedding", "ALiBi", "RelativePositionBias", "token_positions",
     "ScaledDotProductAttention", "GroupedAttention", "BiasedAttention", "UnscaledAttention", "FlashAttention",
-    "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention", "CrossAttention", "FeedForward",
-    "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
+    "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
+    "CrossAttention", "FeedForward", "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
     "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",
     # models/
     "Stack", "CrossStack", "Encoder", "Decoder", "CrossAttentionDecoder", "EncoderDecoder", "make_model",

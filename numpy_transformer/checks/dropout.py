@@ -52,7 +52,7 @@ def output_with_everything_dropped(module, *inputs):
     module, inputs = prepared(module, inputs)
     for part in (part for _, part in module.named_modules() if isinstance(part, Dropout)):
         part.p = 0.5
-        part.draw = np.zeros_like
+        vars(part)["draw"] = np.zeros_like
     y = module(*inputs)
     wanted = np.broadcast_to(what_is_left(module, inputs[0], y), y.shape)
     expect_close("output with everything dropped", y, wanted)

@@ -133,8 +133,8 @@ def cached_equals_uncached(module, *inputs):
     if isinstance(module, EncoderDecoder):
         source, ids = inputs
         call = module.decode
-        constant = (module.encode(source), source)
-        per_token = ()
+        constant: tuple = (module.encode(source), source)
+        per_token = []
     else:
         ids, *per_token = inputs                # its token mask
         call = module

@@ -136,7 +136,7 @@ def multi_head(module, *inputs):
     if isinstance(module, (SelfAttention, CrossAttention)):
         inputs = (inputs[0], inputs[1], *inputs[1:])
     query, key, value = (x.astype(np.float64) for x in inputs[:3])
-    B, T, S = *query.shape[:2], key.shape[1]
+    B, T, S = len(query), query.shape[1], key.shape[1]
     visible = visible_keys(inputs[3] if len(inputs) > 3 else None, (B, module.num_heads, T, S))
     return np.stack([one_sequence(module, query[b], key[b], value[b], visible=visible[b]) for b in range(B)])
 

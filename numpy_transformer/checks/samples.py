@@ -289,7 +289,7 @@ def find(names):
 
     Raises ValueError for an unknown name, with a list of the known ones.
     """
-    classes = {}
+    classes: dict[str, list[Sample]] = {}
     for sample in SAMPLES:
         classes.setdefault(sample.name.split(",")[0].lower(), []).append(sample)
     unknown = [name for name in names if name.lower() not in classes]

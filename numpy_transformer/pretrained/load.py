@@ -1,14 +1,17 @@
 """Loading: from the folder of a checkpoint to a model of ours, in which every array is accounted for."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..argument_checks import check_choice
 from ..models import TextEncoder
-from ..module import unfilled
+from ..module import Module, unfilled
 from ..training.memory import available_memory
+from ..types import PathLike
 from .family import matches
 from .folder import read_folder, shown
 from .llama2c import StoryFile, is_story_file
@@ -18,7 +21,8 @@ from .sentences import embedding_options
 FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-def load_pretrained(folder, dtype=np.float32, progress=None):
+def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32,
+                    progress: Callable[[int, int], None] | None = None) -> Module:
     """Returns the model of a checkpoint that transformers has saved, ready to use (in eval).
 
     Each weight is read once, and no initial weights are drawn. Half-precision weights are converted exactly.

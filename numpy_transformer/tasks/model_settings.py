@@ -32,7 +32,7 @@ def init(default):
 
 
 def start():
-    """How a run starts from the weights of another one."""
+    """Returns the settings of how a run starts from the weights of another one."""
     return [
         Setting("pretrained", None, "start from the weights, tokenizer and sizes of this run, or of a published model that "
                                     "`import` has read"),
