@@ -34,10 +34,8 @@ class SequenceClassifier(TextEncoder):
         dropout=0.1, rng=None : as in TextEncoder
         pool : "mean" (default) or "first", which vector represents the text; "first" wants padding on the right
         head_activation : "relu" (default), "tanh" or another activation of FeedForward, after the hidden layer
-        norm="post", norm_layer="layer", activation="relu", eps=1e-6, num_kv_heads=None, bias=True, d_head=None,
-        positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True, scale_embedding=True, embedding_norm=False,
-        first_position=None, normalize=False, embedding_pool="mean", init="xavier" : as in TextSettings. Without mask_padding, padding tokens
-            are attended to and included in the mean, as note 001 of the course does
+        max_len and further settings : as in TextEncoder. Without mask_padding, padding tokens are attended to and included
+            in the mean, as note 001 of the course does
     Shape: ids (B, T), mask=None, segments=None -> logits (B, num_classes), or (B,) for one class; B may be absent
     Backward: dlogits -> None; each real token receives an equal share of the gradient of the mean
     Source: Reimers and Gurevych 2019, section 3, for the mean; the sentiment classifier of Keras's examples; the first
@@ -78,9 +76,7 @@ class TokenClassifier(TextEncoder):
         vocab_size, d_model, num_heads, num_layers, d_ff=None : as in TextEncoder
         num_classes : int (2), the number of logits for each token
         dropout=0.1, rng=None : as in TextEncoder
-        norm="post", norm_layer="layer", activation="relu", eps=1e-6, num_kv_heads=None, bias=True, d_head=None,
-        positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True, scale_embedding=True, embedding_norm=False,
-        first_position=None, normalize=False, embedding_pool="mean", init="xavier" : as in TextSettings
+        max_len and further settings : as in TextEncoder
     Shape: ids (B, T), mask=None, segments=None -> logits (B, T, num_classes); B may be absent
     Backward: dlogits -> None
     Source: Devlin et al. 2019, section 5.3.
@@ -124,9 +120,7 @@ class MaskedLanguageModel(TextEncoder):
         vocab_size, d_model, num_heads, num_layers, d_ff=None : as in TextEncoder
         max_len=512, dropout=0.1, rng=None : as in TextEncoder
         head_activation : "gelu" by default, after the Linear
-        norm="post", norm_layer="layer", activation="gelu", eps=1e-6, num_kv_heads=None, bias=True, d_head=None,
-        positions="learned", num_segments=2, pad_id=0, mask_padding=True, scale_embedding=True, embedding_norm=False,
-        first_position=None, normalize=False, embedding_pool="mean", init="xavier" : as in MaskedSettings
+        activation="gelu", positions="learned", num_segments=2 : as in MaskedSettings; further settings : as in TextEncoder
     Shape: ids (B, T), mask=None, segments=None, positions=None -> logits (B, T, vocab_size). With integer positions
         (B, K), logits are computed for these tokens alone: (B, K, vocab_size). B may be absent.
     Backward: dlogits -> None; the embedding's gradient is the sum over its two uses

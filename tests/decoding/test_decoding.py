@@ -1,5 +1,6 @@
 """Greedy decoding, sampling, beam search, and the key-value cache that all three use."""
 
+import copy
 import itertools
 
 import numpy as np
@@ -392,3 +393,23 @@ def test_choices_outside_their_range_are_refused(options, match):
 def test_a_prompt_has_at_least_one_token(prompt):
     with pytest.raises(ValueError, match="at least one to go on from"):
         nt.generate(language_model(), prompt, 3)
+
+
+def test_a_cache_makes_a_twin_of_the_stack_with_the_same_parameters():
+    """Also while calls are recorded; and a copy of a cache goes on by itself."""
+    model = language_model(positions="rotary", num_kv_heads=2)
+    ids = np.random.default_rng(5).integers(0, 7, (2, 8))
+    whole = model(ids)
+    cache = nt.KeyValueCache()
+    with nt.record(model) as tape:
+        first = model(ids[:, :5], cache=cache)
+    assert len([call for call in tape.calls if call.name == "decoder.blocks.1.attention.key"]) == 1
+    np.testing.assert_allclose(first, whole[:, :5], atol=1e-12)
+    twin = cache.caching(model.decoder)
+    assert twin is cache.caching(model.decoder) and twin is not model.decoder
+    assert {id(p) for p in twin.parameters()} == {id(p) for p in model.decoder.parameters()}
+    assert not any("cach" in type(part).__name__.lower() for _, part in model.named_modules())
+    other = copy.deepcopy(cache)
+    for each in (cache, other):
+        np.testing.assert_allclose(model(ids[:, 5:], cache=each), whole[:, 5:], atol=1e-12)
+    assert cache.length == other.length == 8
