@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .explorer import explore
     from .inspection import influence, record
     from .pretrained import load_pretrained, save_pretrained
+    from .tasks.runs import load_run
+    from .tasks.saving import save_run
     from .training import Checkpoint, Trainer, average_checkpoints, carry_over
 
 __version__ = "0.1.0"
@@ -56,6 +58,8 @@ __all__ = [
     "gradcheck", "record", "influence",
     # pretrained/
     "load_pretrained", "save_pretrained",
+    # tasks/: runs of the commands
+    "load_run", "save_run",
     # rooms that are used by their names
     "zoo", "explore", "exercise"]
 
@@ -64,7 +68,7 @@ __getattr__ = opens_on_first_use(__name__, {
     "KeyValueCache": "decoding", "beam_search": "decoding", "generate": "decoding", "greedy_decode": "decoding",
     "gradcheck": "checks", "influence": "inspection", "record": "inspection",
     "load_pretrained": "pretrained", "save_pretrained": "pretrained",
-    "zoo": "zoo", "explore": "explorer", "exercise": "course.exercise"})
+    "load_run": "tasks.runs", "save_run": "tasks.saving", "zoo": "zoo", "explore": "explorer", "exercise": "course.exercise"})
 
 
 def __dir__() -> list[str]:

@@ -1,21 +1,48 @@
-"""Checks of arguments that the components share. Each error names the value, the limit and the remedy."""
+"""Checks of arguments that the components share. Each error names the value, the limit and the remedy.
+
+A model checks its arguments in the parts of which it consists. What a script has called is the model, though, so that is
+the class that an error names: `CausalLanguageModel: d_model = 10 is not divisible by num_heads = 3`.
+"""
+
+import numbers
+import sys
 
 import numpy as np
+
+PACKAGE = __name__.partition(".")[0]
+
+
+def called_class(default=""):
+    """Returns the name of the component's class whose constructor or method a script has called; it may lie far above."""
+    frame, name = sys._getframe(1), default
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
+        component = frame.f_locals.get("self")
+        if hasattr(component, "forward") and hasattr(component, "backward"):
+            name = type(component).__name__
+        frame = frame.f_back
+    return name
+
+
+def called():
+    """Returns "SelfAttention: ", the beginning of an error, or "" if no component has been called."""
+    name = called_class()
+    return f"{name}: " if name else ""
 
 
 def check_array(layer, *arrays):
     """Raises TypeError unless all arrays are NumPy arrays."""
     for x in arrays:
         if not isinstance(x, (np.ndarray, np.generic)):
-            raise TypeError(f"{type(layer).__name__} takes NumPy arrays, got {type(x).__name__}; use np.array")
+            name = called_class(type(layer).__name__)
+            raise TypeError(f"{name} takes NumPy arrays, got {type(x).__name__}; use np.array")
 
 
 def check_last_dim(layer, x, name, size):
     """Raises an error unless x is an array (..., size); `name` is what the layer calls this dimension."""
     check_array(layer, x)
     if x.shape[-1:] != (size,):
-        raise ValueError(f"{type(layer).__name__} takes inputs whose last dimension is {name} = {size}, got shape "
-                         f"{x.shape}; pass (..., {size}) or build the layer with another {name}")
+        raise ValueError(f"{called_class(type(layer).__name__)}: the last dimension must be {name} = {size}, got shape "
+                         f"{x.shape}; pass (..., {size}), or build the layer with another {name}")
 
 
 def check_positive(**sizes):
@@ -23,7 +50,14 @@ def check_positive(**sizes):
     for name, size in sizes.items():
         is_integer = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
         if not is_integer or size < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {size!r}")
+            raise ValueError(f"{called()}{name} must be a whole number of at least 1, got {size!r}")
+
+
+def check_numbers(**values):
+    """Raises TypeError unless every value is a number."""
+    for name, value in values.items():
+        if not isinstance(value, numbers.Real) or isinstance(value, bool):
+            raise TypeError(f"{called()}{name} must be a number, got {value!r}")
 
 
 def check_divides(whole_name, whole, part_name, part):
@@ -31,14 +65,14 @@ def check_divides(whole_name, whole, part_name, part):
     check_positive(**{whole_name: whole, part_name: part})
     if whole % part:
         divisors = [n for n in range(1, whole + 1) if whole % n == 0]
-        raise ValueError(f"{whole_name} = {whole} is not divisible by {part_name} = {part}; "
+        raise ValueError(f"{called()}{whole_name} = {whole} is not divisible by {part_name} = {part}; "
                          f"choose {part_name} among {divisors}")
 
 
 def check_choice(name, value, choices):
     """Raises ValueError unless `value` is one of the choices."""
     if value not in tuple(choices):
-        raise ValueError(f"{name} = {value!r} is unknown; choose one of {', '.join(map(repr, choices))}")
+        raise ValueError(f"{called()}{name} = {value!r} is unknown; choose one of {', '.join(map(repr, choices))}")
 
 
 def check_integers(values, size, what, limit_name):
@@ -46,14 +80,25 @@ def check_integers(values, size, what, limit_name):
 
     Raises TypeError for another dtype and IndexError for a value outside this range.
     """
-    values = np.asarray(values)
-    if values.dtype.kind not in "iu":
-        raise TypeError(f"{what} must be integers, got dtype {values.dtype}; convert them with .astype(int)")
+    values = as_integers(values, what)
     if values.size and (values.min() < 0 or values.max() >= size):
         first = tuple(map(int, np.argwhere((values < 0) | (values >= size))[0]))
-        raise IndexError(f"{what} must lie in 0 to {size - 1} ({limit_name} = {size}), got {values[first]} "
+        raise IndexError(f"{called()}{what} must lie in 0 to {size - 1} ({limit_name} = {size}), got {values[first]} "
                          f"at index {list(first)}; check the tokenizer, or build with a larger {limit_name}")
     return values.astype(np.intp, copy=False)
+
+
+def as_integers(values, what):
+    """Returns `values` as an array. Raises TypeError for another dtype and ValueError for rows of different lengths."""
+    try:
+        values = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{called()}{what} have rows of different lengths; pad them to one length, as "
+                         "numpy_transformer.data.pad does") from error
+    if values.dtype.kind not in "iu":
+        remedy = "convert them with .astype(int)" if values.dtype.kind in "fb" else "turn a text into ids with a tokenizer"
+        raise TypeError(f"{called()}{what} must be integers, got dtype {values.dtype}; {remedy}")
+    return values
 
 
 def check_ids(ids, max_len, segments=None):
@@ -61,13 +106,13 @@ def check_ids(ids, max_len, segments=None):
 
     Raises ValueError unless T is from 1 to max_len and the segments, if given, have the shape of the ids.
     """
-    ids = np.asarray(ids)
+    ids = as_integers(ids, "token ids")
     if ids.ndim not in (1, 2) or ids.size == 0 or ids.shape[-1] > max_len:
-        raise ValueError(f"ids have shape {ids.shape}: wanted (B, T) or (T,) with T from 1 to max_len = {max_len}; "
-                         "shorten the text, or build the model with a larger max_len")
+        raise ValueError(f"{called()}ids have shape {ids.shape}: wanted (B, T) or (T,) with T from 1 to max_len = "
+                         f"{max_len}; shorten the text, or build the model with a larger max_len")
     if segments is not None and np.shape(segments) != ids.shape:
-        raise ValueError(f"segments have shape {np.shape(segments)}: wanted the shape of the ids, {ids.shape}, with "
-                         "one segment for each token")
+        raise ValueError(f"{called()}segments have shape {np.shape(segments)}: wanted the shape of the ids, {ids.shape}, "
+                         "with one segment for each token")
     return ids
 
 
@@ -75,6 +120,6 @@ def check_token_mask(mask, shape):
     """Returns a mask of tokens as a boolean array of this shape; True marks a real token."""
     mask = np.asarray(mask)
     if mask.dtype != bool or mask.shape != shape:
-        raise ValueError(f"mask has dtype {mask.dtype} and shape {mask.shape}: wanted booleans, True = real token, of "
-                         f"shape {shape}, one for each token")
+        raise ValueError(f"{called()}mask has dtype {mask.dtype} and shape {mask.shape}: wanted booleans, True = real "
+                         f"token, of shape {shape}, one for each token")
     return mask

@@ -11,9 +11,14 @@ that it needs are always those that were saved last. A single slot would hold th
 gradients of the earlier uses would be silently wrong.
 """
 
+import warnings
+
 import numpy as np
 
+from .argument_checks import called_class
 from .parameter import Parameter, drawing, owner_of, unfilled, without_memory
+
+PILE = 1000                                     # forwards of one component that wait for their backward
 
 
 class Module:
@@ -41,7 +46,10 @@ class Module:
     def remember(self, *values):
         """Pushes the values that the matching backward will need. After eval() it saves nothing."""
         if self.remembering:
-            self.__dict__.setdefault("_saved", []).append(values)
+            saved = self.__dict__.setdefault("_saved", [])
+            saved.append(values)
+            if len(saved) == PILE:
+                warn_of_pile(self)
 
     def recall(self):
         """Pops what the latest forward without a backward has saved: one value, or a tuple of several.
@@ -213,6 +221,13 @@ def _items(part):
     for key, value in vars(part).items():
         if not key.startswith("_"):
             yield from flat(key, value)
+
+
+def warn_of_pile(module):
+    """Warns that the values of many forwards lie in memory, because no backward has used them."""
+    warnings.warn(f"{called_class(type(module).__name__)}: a part still saves the values of {PILE:,} forwards that no backward "
+                  "has followed, and they take memory; call eval() on a model that is not trained now, or forget() to drop them",
+                  stacklevel=2)
 
 
 def _problems_of_state(own, state):

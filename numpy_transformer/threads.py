@@ -110,3 +110,16 @@ def apply(function, items):
 def pool(process):
     """Returns the threads of a process; a forked process, whose number is another one, makes its own."""
     return ThreadPoolExecutor(max(1, cores() - 1), thread_name_prefix="numpy_transformer")
+
+
+def start_with_one_thread():
+    """Lets matmuls use one thread, because commands multiply small matrices, unless the environment gives a number."""
+    if "OPENBLAS_NUM_THREADS" not in os.environ:
+        set_blas_threads(1)
+
+
+def adapt_threads(model):
+    """Lets the matmuls of a large model use all cores, unless the environment gives a number; returns the model."""
+    if "OPENBLAS_NUM_THREADS" not in os.environ and model.num_parameters() >= LARGE_MODEL:
+        set_blas_threads(cores())
+    return model

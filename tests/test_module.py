@@ -1,10 +1,12 @@
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 
 import numpy_transformer as nt
+from numpy_transformer.module import PILE
 
 
 class Pair(nt.Module):
@@ -214,3 +216,21 @@ def test_a_subclass_with_the_forward_of_a_plain_block_refuses_cross_attention():
     with pytest.raises(ValueError, match="inherit from CrossAttentionBlock"):
         Own(8, 2, 16, cross_attention=True)
     assert type(Reads(8, 2, 16, cross_attention=True, rng=0)) is Reads
+
+
+def test_forwards_without_a_backward_are_told_once_they_pile_up():
+    """The warning names the model that the script calls, not the part whose values pile up."""
+    model, ids = nt.CausalLanguageModel(5, 4, 2, 1, rng=0), np.array([[1, 2]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(PILE // 2 - 1):                      # one dropout serves two sublayers
+            model(ids)
+    with pytest.warns(UserWarning, match=r"^CausalLanguageModel: a part still saves .* 1,000 forwards .* call eval\(\)"):
+        for _ in range(PILE // 2 + 1):
+            model(ids)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.eval()
+        for _ in range(10):
+            model(ids)
+    assert "_saved" not in vars(model.embedding)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
-from numpy_transformer import parameter as parameter_module, threads
+from numpy_transformer import parameter as parameter_module
+from numpy_transformer import threads
 from numpy_transformer.layers import fast
 from numpy_transformer.models import parallel
 from numpy_transformer.training import optimizers
@@ -250,18 +251,18 @@ def test_a_view_of_a_model_shares_its_weights_and_nothing_that_forward_sets():
 
 
 def test_commands_give_large_models_all_cores(monkeypatch):
-    from numpy_transformer.cli import matmul_threads
+    from numpy_transformer import threads
 
     told = []
-    monkeypatch.setattr(matmul_threads, "set_blas_threads", told.append)
-    monkeypatch.setattr(matmul_threads, "cores", lambda: 6)
-    monkeypatch.setattr(matmul_threads, "LARGE_MODEL", 10)
+    monkeypatch.setattr(threads, "set_blas_threads", told.append)
+    monkeypatch.setattr(threads, "cores", lambda: 6)
+    monkeypatch.setattr(threads, "LARGE_MODEL", 10)
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    matmul_threads.start_with_one()
+    threads.start_with_one_thread()
     small, large = nt.Linear(2, 3, rng=0), nt.Linear(2, 5, rng=0)
-    assert matmul_threads.adapt_to(small) is small and told == [1]
-    assert matmul_threads.adapt_to(large) is large and told == [1, 6]
+    assert threads.adapt_threads(small) is small and told == [1]
+    assert threads.adapt_threads(large) is large and told == [1, 6]
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
-    matmul_threads.start_with_one()
-    matmul_threads.adapt_to(large)
+    threads.start_with_one_thread()
+    threads.adapt_threads(large)
     assert told == [1, 6]

@@ -9,10 +9,10 @@ import textwrap
 import numpy as np
 
 from .. import __version__
+from ..threads import start_with_one_thread
 from ..training.memory import keep_freed_memory
 from ..training.mpi import RankError, silence_other_ranks, world
 from .greeting import greet
-from .matmul_threads import start_with_one
 from .parser import CommandParser, option
 from .terminal import CLOSED_PIPE, drop_output
 
@@ -60,7 +60,7 @@ def main(argv=None):
     try:
         if argv:
             arguments = parse(argv)
-            start_with_one()
+            start_with_one_thread()
             keep_freed_memory()
             with np.errstate(all="ignore"):     # values that are not finite are reported where they matter
                 code = arguments.run(arguments) or 0

@@ -9,7 +9,7 @@ from ..data.text import consecutive_windows
 from ..decoding.bleu import corpus_bleu, exact_match, tokenize
 from ..layers import CrossEntropyLoss
 from ..tasks import TASKS
-from ..tasks.runs import IMPORTED, TITLES, load_run
+from ..tasks.runs import IMPORTED, SCRIPT, TITLES, load_run
 from ..tasks.text_to_text import exact_match_by_task, read_all_tasks
 from ..training.evaluation import evaluate
 from ..training.progress import Progress
@@ -110,7 +110,7 @@ def pairs_to_evaluate(run, arguments):
     if arguments.data:
         pairs, report = read_all_tasks(arguments.data)
         return pairs, report, arguments.data[0]
-    name = "tasks" if run.kind == "text2text" else run.settings["task"]
+    name = "tasks" if run.kind == "text2text" else run.settings.get("task")
     return training_task(run).test, [], f"the test set of the {name}" if name else "the validation set"
 
 
@@ -127,9 +127,10 @@ def translate_all(run, sources, beam, penalty):
 
 def training_task(run):
     """The task with the data of the training run. Raises ValueError if the data has changed since."""
-    if run.meta["config"] == IMPORTED:
+    if run.meta["config"] in (IMPORTED, SCRIPT):
         _, usage = OPTIONS.get(run.kind, OTHERS)
-        raise ValueError(f"{run.path!r} was imported and has no held-out data; give it some with {usage}")
+        how = "imported" if run.meta["config"] == IMPORTED else "saved by a script"
+        raise ValueError(f"{run.path!r} was {how} and has no held-out data; give it some with {usage}")
     task = TASKS[run.kind](run.settings, run.tokenizers, run.meta if run.settings.get("pretrained") else None)
     if task.corpus != run.meta["corpus"]:
         raise ValueError(f"the texts are not those on which {run.path!r} was trained; restore them, or name others")

@@ -2,16 +2,14 @@
 
 import re
 import secrets
-import sys
 import textwrap
 import time
 from pathlib import Path
 
 from ..course.checker.feedback import WIDTH, differences, feedback, needs_gradients
-from ..course.exercises import choose_one, choose_several, exercises, from_first_edition
+from ..course.exercises import choose_one, choose_several, exercises
 from ..course.workbook import Workbook, start
-from ..grading.gradebooks.autograder import write_zip
-from ..grading.lateness import Rate
+from ..texts import width as text_width
 from .parser import CommandParser, Formatter, number, whole_number
 from .terminal import columns, wrap
 
@@ -88,25 +86,16 @@ def add_limits(action):
     action.add_argument("--timeout", type=number(0.1), default=10.0, metavar="SECONDS", help="time limit per exercise")
 
 
-def chosen(arguments, all_of_them=()):
-    """Returns the exercises that the arguments name; `all_of_them` for the word all."""
+def chosen(arguments, book=None):
+    """Returns the exercises that the arguments name; for the word all, those of the workbook, or every one."""
     if arguments.numbers == ["all"]:
-        return all_of_them
-    explain_former(arguments.numbers)
+        return book.present() if book else list(exercises().values())
     return choose_several(arguments.numbers)
 
 
 def chosen_one(arguments):
     """Returns the exercise that the argument names."""
-    explain_former([arguments.number])
     return choose_one(arguments.number)
-
-
-def explain_former(texts):
-    """Says which exercises the numbers and file names of the first edition stand for."""
-    for text, exercise in from_first_edition(texts).items():
-        kind = "number" if text.isdigit() else "name"
-        print(wrap(f"{text} is the {kind} of exercise {exercise.number} in the first edition"), file=sys.stderr)
 
 
 def find_workbook(arguments):
@@ -130,9 +119,10 @@ def show_list(arguments):
 def list_row(exercise, state):
     """Returns one line of the list, or several if the title does not fit next to the other columns."""
     room = min(52, columns() - FIXED_COLUMNS)
-    title, *rest = textwrap.wrap(exercise.title, room, break_on_hyphens=False)
+    title, *rest = text_width.wrap(exercise.title, room)
+    title += " " * (room - text_width.columns(title))
     points = f"{exercise.points} point{'' if exercise.points == 1 else 's'}"
-    row = f"{exercise.number} {title:<{room}} {exercise.kind:<12} {exercise.minutes:>2} min {points:<8} {state}"
+    row = f"{exercise.number} {title} {exercise.kind:<12} {exercise.minutes:>2} min {points:<8} {state}"
     return "\n".join([row.rstrip(), *(f"     {line}" for line in rest)])
 
 
@@ -164,10 +154,9 @@ def folder_option(arguments):
 
 def check(arguments):
     book = Workbook(arguments.folder)
-    present = [exercise for exercise in exercises().values() if book.path(exercise).is_file()]
-    wanted = chosen(arguments, present) or list(filter(None, [book.next()]))
+    wanted = chosen(arguments, book) or list(filter(None, [book.next()]))
     if not wanted:
-        print(f"All {len(present)} exercises in {book.folder} are passed.")
+        print(f"All {len(book.present())} exercises in {book.folder} are passed.")
         return 0
     results = [check_one(book, exercise, arguments) for exercise in wanted]
     if len(results) > 1:
@@ -217,10 +206,10 @@ def watch(arguments):
 def saved_files(book):
     """Returns {exercise: (time of the last change, size)} of the files in the folder."""
     found = {}
-    for exercise in exercises().values():
+    for exercise in book.present():
         try:
             status = book.path(exercise).stat()
-        except OSError:                         # there is no such file
+        except OSError:                         # deleted a moment ago
             continue
         found[exercise] = status.st_mtime_ns, status.st_size
     return found
@@ -259,7 +248,9 @@ def solution(arguments):
 
 
 def gradescope_zip(arguments):
-    wanted = chosen(arguments, list(exercises().values())) or list(exercises().values())
+    from ..grading.gradebooks.autograder import write_zip  # students do not need the grader
+    from ..grading.lateness import Rate
+    wanted = chosen(arguments) or list(exercises().values())
     seed = secrets.randbelow(1 << 31) if arguments.seed is None else arguments.seed
     if arguments.late:
         Rate.parse(arguments.late)              # for its errors

@@ -9,7 +9,7 @@ from ..data import frame_source, marks, pad, read_prompt, unframe
 from ..decoding import beam_search, generate, greedy_decode
 from ..tasks.options import is_published
 from ..tasks.runs import PAIRS, load_run
-from .matmul_threads import adapt_to
+from ..threads import adapt_threads
 from .parser import add_command, number, whole_number
 
 BATCH = 32                                      # sentences decoded together
@@ -60,7 +60,7 @@ def run_generate(arguments):
         raise ValueError("the prompt is empty; give at least one character, or leave --prompt out")
     ids = start_of_text(tokens) if prompt is None else read_prompt(tokens, prompt).tolist()
     stop = [*one_token(tokens, arguments.stop), *getattr(tokens, "stop", [])]
-    texts = generate(adapt_to(run.model), [ids] * arguments.samples, arguments.length, arguments.temperature, arguments.top_k,
+    texts = generate(adapt_threads(run.model), [ids] * arguments.samples, arguments.length, arguments.temperature, arguments.top_k,
                      arguments.top_p, stop, arguments.seed)
     before = tokens.decode(ids)
     shown = before if hasattr(tokens, "begin") else prompt  # a published model's tokenizer may normalize the prompt
@@ -95,7 +95,7 @@ def one_token(tokens, text):
 
 def run_translate(arguments):
     run = load_run(arguments.file, *PAIRS)
-    adapt_to(run.model)
+    adapt_threads(run.model)
     where = "TEXT" if arguments.texts else "line"
     for lines in numbered_batches(arguments.texts or standard_input()):
         rows, problem = readable_rows(run, lines, where)

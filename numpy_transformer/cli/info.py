@@ -6,11 +6,12 @@ import re
 import numpy as np
 
 from ..data import frame_source, marks, read_prompt
+from ..data.plurals import counted
 from ..tasks import TASKS
 from ..tasks.encoder import ENCODERS
 from ..tasks.imported import describe_sizes, describe_tokenizer, describe_vectors, run_of_folder
 from ..tasks.options import is_published
-from ..tasks.runs import IMPORTED, PAIRS, TITLES, load_run, merged_weights, outline_run, use_of
+from ..tasks.runs import IMPORTED, PAIRS, SCRIPT, TITLES, load_run, merged_weights, outline_run, use_of
 from .generate import standard_input
 from .parser import add_command
 from .terminal import wrap
@@ -80,14 +81,17 @@ def print_origin(run):
 def print_progress(run):
     """Print how far the training came, which weights are used, and the loss at the start and at the end."""
     meta = run.meta
-    print(f"step {meta['step']:,} of {run.settings['steps']:,}, configuration {meta['config']}")
+    if meta["config"] == SCRIPT:
+        print(f"saved by a script after {counted(meta['step'], 'step')} of training")
+    else:
+        print(f"step {meta['step']:,} of {run.settings['steps']:,}, configuration {meta['config']}")
     if "base" in meta:
         how = f"LoRA of rank {meta['lora']['rank']}" if "lora" in meta else "some of its weights frozen"
         print(f"began with {meta['base']['file']!r} and holds only the weights that were trained ({how})")
     if meta.get("averaged"):
         print(f"weights: the mean of {len(meta['averaged'])} saves, {meta['averaged'][0]} to {meta['averaged'][-1]}")
     elif meta.get("best"):
-        watch = run.settings["watch"]
+        watch = run.settings.get("watch", "validation")
         print(f"weights: the best, of step {meta['best']['step']:,}, validation {watch} {meta['best'][watch]:.4f}")
     losses = run.arrays.get("history/loss", np.array([]))
     if len(losses) > 1:
@@ -99,8 +103,8 @@ def print_progress(run):
 
 def print_settings(run):
     """Print the settings that the run uses, then the names of the others."""
-    imported = run.meta["config"] == IMPORTED
-    unused = set() if imported else {name for names, _ in TASKS[run.kind].unused_settings(run.settings) for name in names}
+    of_train = run.meta["config"] not in (IMPORTED, SCRIPT)
+    unused = set() if not of_train else {name for names, _ in TASKS[run.kind].unused_settings(run.settings) for name in names}
     print("\nsettings")
     width = max(map(len, run.settings))
     print("\n".join(f"  {name:<{width}}  {value}" for name, value in run.settings.items() if name not in unused))

@@ -189,7 +189,7 @@ def draw_history(views, arguments):
                          "`train`")
     rows = read_history(run.arrays)
     if not rows:
-        raise ValueError(f"{arguments.file!r} was saved before its first step; train it first")
-    smoothing = run.settings["label_smoothing"]
+        raise ValueError(f"{arguments.file!r} was saved before its first step, or without its trainer; train it first")
+    smoothing = run.settings.get("label_smoothing")
     training = f"training (label smoothing {smoothing:g})" if smoothing else "training"
     return views.run_history(rows, Path(arguments.file).name, training)

@@ -8,9 +8,9 @@ from ..tasks import TASKS, fine_tuning
 from ..tasks.runs import find_base, load_run, load_tokenizers
 from ..tasks.settings import with_names
 from ..tasks.task import shorten_warmup
+from ..threads import adapt_threads
 from ..training import mpi
 from ..training.checkpoint import Checkpoint, average_checkpoints, write_checkpoint
-from .matmul_threads import adapt_to
 from .parser import add_command, option
 from .settings import add_settings, given_settings, resumed_settings
 from .train_files import check_outputs, remove_kept
@@ -77,7 +77,7 @@ def prepare_new(arguments, comm):
         model, lines, more = task.make_model(), [], {}
     describe(task, model, comm)
     say(*lines)
-    return task, task.make_trainer(adapt_to(model), comm), make_checkpoint(arguments.out, task, preset, more)
+    return task, task.make_trainer(adapt_threads(model), comm), make_checkpoint(arguments.out, task, preset, more)
 
 
 def prepare_resumed(arguments, saved, comm):
@@ -99,7 +99,7 @@ def prepare_resumed(arguments, saved, comm):
         model = task.make_model()
     describe(task, model, comm)
     more = {name: saved[name] for name in ("base", "lora", "origin") if name in saved}
-    return task, task.make_trainer(adapt_to(model), comm), make_checkpoint(arguments.out, task, preset, more)
+    return task, task.make_trainer(adapt_threads(model), comm), make_checkpoint(arguments.out, task, preset, more)
 
 
 def describe(task, model, comm):

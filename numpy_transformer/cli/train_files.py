@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from ..tasks.runs import IMPORTED, check_meta
+from ..tasks.runs import IMPORTED, SCRIPT, check_meta
 from ..training.checkpoint import check_writable, read_checkpoint
 
 
@@ -35,9 +35,10 @@ def find_run(arguments, out):
     meta = check_meta(read_checkpoint(out, lambda names: [])[1], out)
     if arguments.overwrite:
         return None
-    if meta["config"] == IMPORTED:
-        raise ValueError(f"{str(out)!r} is an imported model, which has no training to resume; --pretrained {str(out)!r} "
-                         "starts one from it, with another file in --out")
+    if meta["config"] in (IMPORTED, SCRIPT):
+        what = "an imported model, which" if meta["config"] == IMPORTED else "a model that a script saved; it"
+        raise ValueError(f"{str(out)!r} is {what} has no training to resume; --pretrained {str(out)!r} starts one from it, "
+                         "with another file in --out")
     if meta["kind"] != arguments.kind:
         raise ValueError(f"{str(out)!r} holds a run of `train {meta['kind']}`, not of `train {arguments.kind}`; name "
                          "another file with --out")

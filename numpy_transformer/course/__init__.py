@@ -1,15 +1,21 @@
-"""What the lessons import. The course has four rooms: lessons/ (runner), exercises/, checker/ and sandbox/.
+"""The course: functions for the scripts of the lessons, which open the lesson runner on first use.
 
-The names open the lesson runner on first use, because the checker of the exercises needs none of it.
+lessons/      runs a lesson step by step
+exercises/    what students write, how it is drawn, and the known mistakes
+sandbox/      runs students' files apart from everything
+checker/      compares an answer with the solution, and says what is wrong and where
+workbook.py   a student's folder with exercise files; exercise.py is `nt.exercise` for notebooks
 """
+
+from typing import TYPE_CHECKING
 
 from ..first_use import opens_on_first_use
 
+if TYPE_CHECKING:
+    from .lessons import lesson
+    from .lessons.helpers import claim, figure, predict, show, slopes
+
 __all__ = ["claim", "figure", "lesson", "predict", "show", "slopes"]
 
-__getattr__ = opens_on_first_use(__name__, {
-    "lesson": "lessons.lesson", **dict.fromkeys(["claim", "figure", "predict", "show", "slopes"], "lessons.helpers")})
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__ = opens_on_first_use(__name__, {"lesson": "lessons.lesson", **dict.fromkeys(
+    ["claim", "figure", "predict", "show", "slopes"], "lessons.helpers")})

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from ..texts import Message
 from ..texts.width import wrap
+from .checker.cell_source import file_of, localize_in_cell
 from .checker.diagnosis import AnswerKey
 from .checker.feedback import WIDTH
-from .checker.cell_source import file_of, localize_in_cell
 from .checker.in_process import run_in_this_process
 from .checker.messages import about_parameters
 from .checker.notebook_result import NotebookResult
@@ -34,7 +34,7 @@ def check(number, answer, seed=0):
 
     Parameters:
         number : such as "05.2"; everything that `numpy-transformer exercise hint` understands, and the number of a
-            lesson, or one of the first edition, if the answer's name says which exercise is meant
+            lesson, if the answer's name says which exercise is meant
         answer : the function or class; with a full number its name does not matter
         seed : int, the seed of the arrays in the cases
     Raises: ValueError if there is no such exercise, TypeError if the answer cannot be called

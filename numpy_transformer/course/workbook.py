@@ -7,10 +7,8 @@ import os
 from pathlib import Path
 
 from .checker.diagnosis import AnswerKey
-from .checker.localize import localize
-from .checker.verdict import judge
-from .exercises import exercises
-from .exercises.numbering import CURRENT
+from .checker.verdict import is_unexplained, judge
+from .exercises import exercises, number_of
 from .sandbox import run, run_task
 
 PROGRESS = ".progress.json"
@@ -26,7 +24,7 @@ class Workbook:
 
     def __init__(self, folder=None):
         self.folder = (Path(folder) if folder is not None else self.find()).resolve()
-        if not any(self.path(exercise).is_file() for exercise in exercises().values()):
+        if not any(is_exercise(path) for path in self.folder.glob("ex*.py")):
             raise ValueError(f"there are no exercises in {self.folder}; create them with "
                              f"numpy-transformer exercise start {self.folder}")
 
@@ -34,21 +32,20 @@ class Workbook:
     def find():
         """Returns the current folder if it contains exercises, else my-exercises or exercises inside it."""
         for folder in (Path(), Path("my-exercises"), Path("exercises")):
-            if any(folder.glob("ex[0-9][0-9]_*.py")):
+            if any(map(is_exercise, folder.glob("ex*.py"))):
                 return folder
         raise ValueError("there are no exercises here; create them with numpy-transformer exercise start FOLDER, then "
                          "change to that folder or name it with --folder")
 
     def path(self, exercise):
-        """The student's file; one that still has its former name if there is no other."""
-        path, former = self.folder / exercise.file, self.folder / exercise.former_file
-        return former if former.is_file() and not path.exists() else path
+        """The student's file."""
+        return self.folder / exercise.file
 
     def progress(self):
         """Returns {number: {"status": ..., "hints": ...}}, or {} if there is no readable progress file."""
         try:
             found = json.loads((self.folder / PROGRESS).read_text(encoding="utf-8"))
-            return {CURRENT.get(number, number): entry for number, entry in found.items() if isinstance(entry, dict)}
+            return {number: entry for number, entry in found.items() if isinstance(entry, dict)}
         except (OSError, ValueError, AttributeError):
             return {}
 
@@ -69,20 +66,27 @@ class Workbook:
         shown = self.progress().get(exercise.number, {}).get("hints")
         return min(max(shown, 0), 3) if isinstance(shown, int) else 0
 
+    def present(self):
+        """Returns the exercises with a file here."""
+        numbers = {number_of(path.name) for path in self.folder.glob("ex*.py")}
+        found = [exercises()[number] for number in exercises() if number in numbers]
+        return [exercise for exercise in found if self.path(exercise).is_file()]
+
     def next(self):
         """Returns the first exercise with a file here that has not been passed, or None."""
-        return next((exercise for exercise in exercises().values()
-                     if self.path(exercise).is_file() and not self.passed(exercise)), None)
+        return next((exercise for exercise in self.present() if not self.passed(exercise)), None)
 
     def check(self, exercise, seed=0, seconds=10):
-        """Runs and judges the student's file and saves the status. Returns the Verdict, the Run and the AnswerKey."""
+        """Runs and judges the student's file and saves the status. Returns the Verdict, the ProgramRun and the AnswerKey."""
         if not self.path(exercise).is_file():
             raise ValueError(f"there is no file {self.path(exercise)}; create it with numpy-transformer exercise reset "
                              f"{exercise.number}")
         answer_key, source = AnswerKey(exercise, seed), self.path(exercise).read_bytes()
         result = run(source, exercise, answer_key.cases, seconds)
-        verdict = localize(answer_key, judge(answer_key, result), result, exercise.file,
-                           lambda task: run_task(source, task, seconds))
+        verdict = judge(answer_key, result)
+        if is_unexplained(answer_key, verdict):
+            from .checker.localize import localize  # most answers do not need it
+            verdict = localize(answer_key, verdict, result, exercise.file, lambda task: run_task(source, task, seconds))
         self.save_progress(exercise, status=verdict.status)
         return verdict, result, answer_key
 
@@ -96,6 +100,11 @@ class Workbook:
         path.write_text(exercise.skeleton(), encoding="utf-8")
         self.save_progress(exercise, status="todo")
         return backup
+
+
+def is_exercise(path):
+    """Returns True if a file has the name of an exercise's file."""
+    return number_of(path.name) in exercises()
 
 
 def start(folder, chosen):

@@ -95,7 +95,7 @@ def result_of(row):
 
 def changed_lines(exercise, mistake):
     """Returns the wrong and the right lines of a known mistake, with the line that its edits refer to."""
-    right, wrong = exercise.text.splitlines(), exercise.edited_text(mistake.edits).splitlines()
+    right, wrong = exercise.code.splitlines(), exercise.edited_code(mistake.edits).splitlines()
     lines = [line for line in difflib.ndiff(wrong, right)
              if line[0] in "-+" or line[0] == " " and mistake.context and mistake.context in line]
     return tuple(textwrap.dedent("\n".join(line[2:] for line in lines if line[0] in (sign, " "))) for sign in "-+")

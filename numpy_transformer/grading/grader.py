@@ -8,10 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from ..course.checker.diagnosis import AnswerKey
-from ..course.checker.explanation import answers
-from ..course.checker.localize import is_unexplained, localize
-from ..course.checker.verdict import Verdict, judge
-from ..course.sandbox import Stopped, Task, run_files
+from ..course.checker.localize import localize
+from ..course.checker.verdict import Verdict, is_unexplained, judge
+from ..course.sandbox import Stopped, ProgramTask, run_files
 from ..texts import Message
 from .rows import Row, digest_of, digest_of_files, killed, make_row, row_without_file, unreadable, with_arrival
 
@@ -32,13 +31,13 @@ class Judge:
             return self.built
 
     def judge(self, run):
-        """Returns the Verdict on a Run, and a digest of the answer if it is wrong and no known mistake explains it."""
+        """Returns the Verdict on a ProgramRun, and a digest of a wrong answer that no known mistake explains."""
         answer_key = self.answer_key
         with self.lock:
             try:
                 verdict = judge(answer_key, run)
                 unknown = verdict.status == "fail" and not verdict.mistakes and answer_key.expected
-                return verdict, digest_of(answers(answer_key, run)) if unknown else ""
+                return verdict, digest_of(answer_key.answers(run)) if unknown else ""
             except Exception as error:          # a program may return arrays that break any computation
                 note = Message("verdict.ending.not_judged", error=f"{type(error).__name__}: {error}")
                 return Verdict("error", "verdict", note), ""
@@ -48,7 +47,7 @@ class Judge:
 
         Parameters:
             file : arrival.File
-            execute : function that runs a Task in the student's sandbox and returns its Run
+            execute : function that runs a ProgramTask in the student's sandbox and returns its ProgramRun
         """
         text = "\n".join(line.rstrip() for line in file.content.decode("utf-8", "replace").splitlines())
         key = text, verdict.note                # the note differs if the file imports others that differ
@@ -183,7 +182,7 @@ class Grader:
                     raise Stopped
                 self.journal.started((student.name, attempt.exercise.number, attempt.digest))
                 judge = self.judges[attempt.exercise.number]
-                run = execute(Task(attempt.exercise, judge.answer_key.cases, attempt.file.name))
+                run = execute(ProgramTask(attempt.exercise, judge.answer_key.cases, attempt.file.name))
                 verdict, answer = judge.judge(run)
                 if is_unexplained(judge.answer_key, verdict):
                     verdict = judge.localize(verdict, run, attempt.file, execute)
@@ -193,7 +192,7 @@ class Grader:
                 yield attempt, row
 
     def run_tasks(self, files, tasks):
-        """Yields a Run for each task. Tries again for a while if the sandbox does not start on a busy machine."""
+        """Yields a ProgramRun for each task. Tries again for a while if the sandbox does not start on a busy machine."""
         done = 0
         for pause in (1, 5, 30, None):
             try:

@@ -13,6 +13,7 @@ from ..course.checker.messages import mistake_names
 from ..course.checker.verdict import STATUS, Verdict
 from ..course.exercises import exercises
 from ..texts import Message, as_data
+from ..texts.width import wrap
 from .files import PRIVATE, replace_file
 
 LOOK_AT = "for you to look at"                  # in the note of a file that uses names that no exercise needs
@@ -106,7 +107,7 @@ def student_feedback(row, above=()):
         lines = [Message("verdict.line.no_file")]
     yield from feedback(exercises()[row.number], Verdict(row.status, row.stage, lines=lines), row.printed)
     for remark in row.remarks:
-        yield from textwrap.wrap(remark, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+        yield from wrap(remark, WIDTH, "  ", "    ")
 
 
 def write_feedback(rows, folder, problems=None):
@@ -120,7 +121,7 @@ def write_feedback(rows, folder, problems=None):
     for name, own in students.items():
         lines = [name, f"{sum(row.points for row in own):g} of {sum(row.max for row in own)} points", ""]
         for sentence in (problems or {}).get(name, ()):
-            lines += [*textwrap.wrap(sentence, WIDTH, subsequent_indent="  ", break_on_hyphens=False), ""]
+            lines += [*wrap(sentence, WIDTH, "", "  "), ""]
         for row in own:
             lines += student_feedback(row, (problems or {}).get(name, ()))
             lines.append("")
@@ -183,8 +184,7 @@ def mistakes_of(row):
 def summary_lines(summary, width=100):
     """Yields the summary as lines of at most `width` columns."""
     def wrapped(text, indent="", hanging="    "):
-        return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent + hanging,
-                             break_on_hyphens=False)
+        return wrap(text, width, indent, indent + hanging)
 
     yield from counts_table(summary["exercises"], width)
     if summary["mistakes"]:

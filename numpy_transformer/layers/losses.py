@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..argument_checks import check_array, check_integers
+from ..argument_checks import check_array, check_integers, check_numbers
 from ..module import Module
 from .fast import in_blocks_of_rows, rows, subtract_max, sum_over_features
 
@@ -20,6 +20,7 @@ class CrossEntropyLoss(Module):
     """
 
     def __init__(self, label_smoothing=0.0, ignore_id=None):
+        check_numbers(label_smoothing=label_smoothing)
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing = {label_smoothing} must lie in [0, 1); the paper uses 0.1")
         self.label_smoothing = label_smoothing

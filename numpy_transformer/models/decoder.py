@@ -11,10 +11,10 @@ from ..layers.linear import Linear
 from ..layers.masks import causal_mask, combine_masks
 from ..layers.multi_head import width_of_head
 from ..layers.rotary import RotaryEmbedding
-from ..module import Module
 from .encoder import Encoder
 from .initialization import initialize
 from .parts import make_positions
+from .rebuildable import RebuildableModel
 
 
 class Decoder(Encoder):
@@ -71,7 +71,7 @@ class CrossAttentionDecoder(Decoder):
         return dx, dmemory
 
 
-class CausalLanguageModel(Module):
+class CausalLanguageModel(RebuildableModel):
     """A decoder-only language model, like GPT or LLaMA: logits of the next token at every position.
 
     Embedding, positions, dropout, a Decoder with a causal mask, and the output layer.

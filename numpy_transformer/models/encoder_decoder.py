@@ -9,16 +9,17 @@ from ..layers.initial_weights import xavier_uniform
 from ..layers.linear import Linear
 from ..layers.masks import causal_mask, combine_masks, padding_mask
 from ..layers.relative import RelativePositionBias, UnscaledAttention
-from ..module import Module, drawing
+from ..module import drawing
 from .decoder import Decoder
 from .encoder import Encoder
 from .initialization import initialize
 from .parts import make_positions
+from .rebuildable import RebuildableModel
 
 POSITIONS = ("sinusoidal", "learned", "relative")
 
 
-class EncoderDecoder(Module):
+class EncoderDecoder(RebuildableModel):
     """The encoder-decoder of the paper: logits of the next target token, given the source and the target so far.
 
     Parameters:

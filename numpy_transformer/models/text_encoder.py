@@ -9,16 +9,16 @@ from ..layers.multi_head import width_of_head
 from ..layers.normalization import LayerNorm
 from ..layers.pooling import POOLINGS
 from ..layers.rotary import RotaryEmbedding
-from ..module import Module
 from .encoder import Encoder
 from .initialization import initialize
 from .parallel import over_rows
 from .parts import make_positions
+from .rebuildable import RebuildableModel
 
 SHORTEST = 1e-12                                            # shorter vectors are divided by it, so that 0 stays 0
 
 
-class TextEncoder(Module):
+class TextEncoder(RebuildableModel):
     """A vector for every token of a text.
 
     Embedding times sqrt(d_model), optional segments, positions, an optional norm, dropout, and an Encoder.

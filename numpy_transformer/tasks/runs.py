@@ -25,7 +25,7 @@ TITLES = {"lm": "a language model: `generate` continues a text with it",
 
 PAIRS = "seq2seq", "text2text"                  # kinds with a source and a target
 MODELS = {**{name: task.model_class for name, task in TASKS.items()}, "encoder": TextEncoder}   # kind: class of the model
-IMPORTED = "imported"                           # stands for the named configuration of a run that `train` wrote
+IMPORTED, SCRIPT = "imported", "script"         # stand for the named configuration of a run that `train` wrote
 
 
 @dataclass
@@ -59,7 +59,13 @@ class Run:
         return self.meta["corpus"].get("exclusive", True)
 
     @property
+    def tokenizer(self):
+        """The tokenizer; of an encoder-decoder, that of the source."""
+        return self.tokenizers[0]
+
+    @property
     def reader(self):
+        """What turns a text into the ids that an encoder reads."""
         task = TASKS.get(self.kind, EncoderTask)
         return task.make_reader(self.settings, self.tokenizers[0])
 
@@ -76,7 +82,13 @@ def use_of(meta):
 
 
 def load_run(path, *kinds):
-    """The Run in a file. Raises ValueError if it holds none, or none of these kinds (any kind if none is given)."""
+    """Returns the Run in a file that `train`, `import` or save_run wrote: its model, in eval(), its tokenizers and labels.
+
+    Parameters:
+        path : path of the file
+        kinds : str, the kinds of model that are wanted, such as "lm"; any kind if none is given
+    Raises: ValueError if the file holds no run, or none of these kinds.
+    """
     check_file(path)
     arrays, meta = read_checkpoint(path, arrays_of_model)
     meta = check_meta(meta, path)
@@ -200,11 +212,11 @@ def load_tokenizers(meta):
 
 
 def check_meta(meta, path):
-    """The meta. Raises ValueError if neither `train` nor `import` wrote it."""
+    """The meta. Raises ValueError if neither `train` nor `import` nor save_run wrote it."""
     kind = meta.get("kind")
     missing = [key for key in ("config", "settings", "model", "tokenizers", "corpus", "step") if key not in meta]
     presets = TASKS[kind].presets if kind in TASKS else {}
-    if kind not in MODELS or missing or meta["config"] not in (IMPORTED, *presets):
-        raise ValueError(f"{str(path)!r} is a checkpoint that neither `train` nor `import` wrote; load it with "
-                         "Trainer.load, or name a run of `train`")
+    if kind not in MODELS or missing or meta["config"] not in (IMPORTED, SCRIPT, *presets):
+        raise ValueError(f"{str(path)!r} is a checkpoint that neither `train` nor `import` wrote, nor save_run; "
+                         "load it with Trainer.load, or name a run of `train`")
     return meta

@@ -16,7 +16,7 @@ from typing import Any
 FOLDER = Path(__file__).parent
 ENGLISH = FOLDER / "en"
 VARIABLE = "NUMPY_TRANSFORMER_LANGUAGE"
-FOLD = re.compile(r"(?<!\n)\n(?!\n)")           # a line break in a file that does not end a paragraph
+FOLDED = re.compile(r"(?<!\n)\n(?!\n|\| )")    # a line break inside a paragraph
 
 
 class Message:
@@ -45,10 +45,7 @@ class Message:
 
 
 def render(said: Any) -> Any:
-    """Returns the sentence of a message; a list of messages as one text; and any other value as it is.
-
-    A text that the file folds over several lines is one line here; an empty line begins a new paragraph.
-    """
+    """Returns the sentence of a message; a list of messages as one text; and any other value as it is."""
     if isinstance(said, (list, tuple)):
         return " ".join(str(render(part)) for part in said)
     if not isinstance(said, Message):
@@ -57,7 +54,7 @@ def render(said: Any) -> Any:
     texts = table(subject)[section]
     if key not in texts:
         key += ".one" if said.values["n"] == 1 else ".other"
-    return FOLD.sub(" ", texts[key]).format(**{name: render(value) for name, value in said.values.items()})
+    return texts[key].format(**{name: render(value) for name, value in said.values.items()})
 
 
 def listed(items: Sequence[Any], last: str = "and") -> Any:
@@ -103,17 +100,25 @@ def table(subject: str) -> dict[str, dict[str, str]]:
     """Returns all texts of one subject in the chosen language, {section: {key: text}}.
 
     Parameters:
-        subject : str, the path of an INI file inside the language's folder without its ending, such as "verdict"
+        subject : str, the path of an INI file inside the language's folder without its ending, such as "verdict", or
+            of a folder, all of whose files make up the table
     """
     return _table(subject, folder_of_language())
 
 
 @functools.cache
 def _table(subject: str, folder: Path) -> dict[str, dict[str, str]]:
-    texts = read(ENGLISH, subject)
-    translated = {} if folder == ENGLISH else read(folder, subject)
-    return {section: {**keys, **plurals(translated.get(section, {})), **translated.get(section, {})}
-            for section, keys in texts.items()}
+    parser = read(ENGLISH, subject)
+    if folder != ENGLISH:
+        translated = read(folder, subject)
+        for section in translated.sections():
+            own = dict(translated.items(section, raw=True))
+            parser.read_dict({section: plurals(own) | own})
+    try:
+        return {section: {key: FOLDED.sub(" ", text.strip()) for key, text in parser[section].items()}
+                for section in parser.sections()}
+    except configparser.Error as error:
+        raise ValueError(f"{folder / subject}: {' '.join(str(error).split())}") from error
 
 
 def plurals(texts: dict[str, str]) -> dict[str, str]:
@@ -121,19 +126,22 @@ def plurals(texts: dict[str, str]) -> dict[str, str]:
     return {f"{key.removesuffix('.other')}.one": text for key, text in texts.items() if key.endswith(".other")}
 
 
-def read(folder: Path, subject: str) -> dict[str, dict[str, str]]:
-    """Returns the texts of one file, {} if the language lacks it. ${KEY} and ${SECTION:KEY} stand for other texts.
+def read(folder: Path, subject: str) -> configparser.ConfigParser:
+    """Returns what one language's files of a subject contain; nothing if it has none.
 
-    Raises: ValueError if the file cannot be read as INI.
+    ${KEY} and ${SECTION:KEY} stand for other texts. A text may go on in further lines. An empty line begins a new
+    paragraph, and "| " a line of its own.
+
+    Raises: ValueError if a file cannot be read as INI.
     """
     parser = configparser.ConfigParser(delimiters=("=",), comment_prefixes=("#",), default_section="",
                                        interpolation=configparser.ExtendedInterpolation())
     parser.optionxform = str                    # keys such as LIN-1 keep their capitals
     try:
-        parser.read(folder / f"{subject}.ini", encoding="utf-8")
-        return {section: {key: text.strip() for key, text in parser[section].items()} for section in parser.sections()}
+        parser.read(sorted((folder / subject).glob("*.ini")) or folder / f"{subject}.ini", encoding="utf-8")
     except (configparser.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{folder / subject}.ini cannot be read: {' '.join(str(error).split())}") from error
+    return parser
 
 
 def folder_of_language() -> Path:

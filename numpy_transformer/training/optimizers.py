@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ..argument_checks import check_numbers
 from ..module import Parameter, is_frozen
 from ..parameter import LARGE
 from ..threads import blocks, in_threads
@@ -25,6 +26,7 @@ class Optimizer:
     STATE = ()                                  # names of the arrays that a step needs from earlier steps
 
     def __init__(self, parameters, lr):
+        check_numbers(lr=lr)
         self.parameters = list({id(parameter): parameter for parameter in parameters}.values())
         if not all(isinstance(parameter, Parameter) for parameter in self.parameters):
             raise TypeError("an optimizer takes Parameters; pass model.parameters()")
@@ -139,6 +141,7 @@ class SGD(Optimizer):
 
     def __init__(self, parameters, lr, momentum=0.0):
         super().__init__(parameters, lr)
+        check_numbers(momentum=momentum)
         if not 0 <= momentum < 1:
             raise ValueError(f"momentum = {momentum} must lie in [0, 1)")
         self.momentum = momentum
@@ -168,6 +171,8 @@ class Adam(Optimizer):
 
     def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
         super().__init__(parameters, lr)
+        beta1, beta2 = betas
+        check_numbers(beta1=beta1, beta2=beta2, eps=eps)
         if not all(0 <= beta < 1 for beta in betas):
             raise ValueError(f"betas = {betas} must lie in [0, 1)")
         self.betas, self.eps = betas, eps
@@ -204,6 +209,7 @@ class AdamW(Adam):
     def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, decay=None):
         self.decay = decay if decay is None or callable(decay) else list(decay)
         super().__init__(parameters, lr, betas, eps)
+        check_numbers(weight_decay=weight_decay)
         if not weight_decay >= 0:
             raise ValueError(f"weight_decay = {weight_decay} must not be negative; 0.01 to 0.1 is usual")
         chosen = [parameter for buffer in self.buffers if True in buffer.kind for parameter in buffer.parameters]

@@ -2,6 +2,8 @@
 
 import math
 
+from ..argument_checks import check_numbers
+
 
 class Schedule:
     """Base class: the n-th call of step() sets optimizer.lr to rate(n), for n from 1. The initial value is rate(1)."""
@@ -27,6 +29,7 @@ class ConstantSchedule(Schedule):
     """Linear warm-up to lr over `warmup` steps, then constant."""
 
     def __init__(self, optimizer, lr, warmup=0):
+        check_numbers(lr=lr, warmup=warmup)
         if warmup < 0:
             raise ValueError(f"warmup = {warmup} must not be negative; 0 starts with the full rate")
         self.lr, self.warmup = lr, warmup
@@ -51,6 +54,7 @@ class NoamSchedule(Schedule):
     """
 
     def __init__(self, optimizer, d_model, warmup, factor=1.0):
+        check_numbers(d_model=d_model, warmup=warmup, factor=factor)
         if d_model < 1 or warmup < 1:
             raise ValueError(f"d_model = {d_model} and warmup = {warmup} must be at least 1")
         self.scale, self.warmup = factor / math.sqrt(d_model), warmup
@@ -74,6 +78,7 @@ class CosineSchedule(Schedule):
     """
 
     def __init__(self, optimizer, lr, min_lr, warmup, steps):
+        check_numbers(lr=lr, min_lr=min_lr, warmup=warmup, steps=steps)
         if not 0 <= warmup < steps:
             raise ValueError(f"warmup = {warmup} must lie in 0 to steps - 1 = {steps - 1}")
         self.lr, self.min_lr, self.warmup, self.steps = lr, min_lr, warmup, steps

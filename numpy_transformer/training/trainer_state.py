@@ -15,16 +15,19 @@ def state_of(trainer):
     """(arrays, meta). The arrays are weights, optimizer state and history; meta has the counters, the state of the random
     generators and the position in the data.
     """
-    columns = dict.fromkeys([*COLUMNS, *(column for row in trainer.history for column in row)])
-    history = {f"history/{column}": np.array([row.get(column, math.nan) for row in trainer.history])
-               for column in columns}
     optimizer, schedule = trainer.optimizer, trainer.schedule
-    return live_arrays(trainer) | history, {
+    return live_arrays(trainer) | history_arrays(trainer), {
         "step": trainer.steps, "best": trainer.best,
         "data": {"next_batch": trainer.steps * trainer.accumulate, "accumulate": trainer.accumulate},
         "optimizer": {"class": type(optimizer).__name__, "t": optimizer.t, "lr": optimizer.lr},
         "schedule": schedule and {"class": type(schedule).__name__, "count": schedule.count},
         "generators": states(trainer.model), "workers": trainer.parallel and trainer.workers, "ranks": ranks(trainer)}
+
+
+def history_arrays(trainer):
+    """{history/loss: an entry for each step, ...}"""
+    columns = dict.fromkeys([*COLUMNS, *(column for row in trainer.history for column in row)])
+    return {f"history/{column}": np.array([row.get(column, math.nan) for row in trainer.history]) for column in columns}
 
 
 def ranks(trainer):

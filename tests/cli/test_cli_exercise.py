@@ -13,7 +13,6 @@ from helpers.names import file_name
 
 from numpy_transformer.course.checker.feedback import differences
 from numpy_transformer.course.exercises import choose, exercises
-from numpy_transformer.course.exercises.numbering import CURRENT
 
 BACKWARD = "ex01_2_softmax_backward.py"
 
@@ -87,13 +86,6 @@ def test_a_hint_needs_no_folder(tmp_path, capsys, monkeypatch):
     assert "run the same command again; --all" in " ".join(out.split())
 
 
-@pytest.mark.parametrize("text, said", [
-    ("55", "55 is the number of exercise 19.4 in the first edition\n"), ("20", ""), ("05.2", ""),
-    ("ex12_attention_backward.py", "ex12_attention_backward.py is the name of exercise 05.2 in the first edition\n")])
-def test_a_number_of_the_first_edition_is_said_to_be_one(tmp_path, capsys, text, said):
-    assert run(capsys, "exercise", "start", tmp_path / "mine", text)[::2] == (0, said)
-
-
 @pytest.mark.slow
 def test_reset_keeps_what_was_there(folder, capsys):
     write(folder, "01.2")
@@ -110,8 +102,7 @@ def test_reset_keeps_what_was_there(folder, capsys):
     assert (folder / f"{BACKWARD}.bak").read_text(encoding="utf-8") == choose("01.2").edited()
 
 
-@pytest.mark.parametrize("text", ["1.2", "01.2", "01_2", "ex01_2", BACKWARD, f"some/where/{BACKWARD}", "ex02",
-                                  "ex02_softmax_backward.py"])
+@pytest.mark.parametrize("text", ["1.2", "01.2", "01_2", "ex01_2", BACKWARD, f"some/where/{BACKWARD}", "ex1_2.py"])
 def test_an_exercise_is_named_as_one_types_it(text):
     assert choose(text).name == "softmax_backward"
 
@@ -119,20 +110,6 @@ def test_an_exercise_is_named_as_one_types_it(text):
 def test_several_exercises_are_checked_in_the_order_given(folder, capsys):
     out = check(capsys, folder, f"some/where/{BACKWARD},01.1", "ex01_2")[1]
     assert re.findall(r"^(\d\d\.\d) \w+: TODO$", out, re.M) == ["01.2", "01.1"]
-
-
-@pytest.mark.parametrize("text, name", [
-    ("12", "attention_backward"), ("ex12_attention_backward.py", "attention_backward"), ("2", "softmax_backward"),
-    ("ex25_rms_norm.py", "rms_norm"), ("81", "combine_gradients"), ("ex05_2nd_try.py", "linear_backward"),
-    ("05.2", "attention_backward"), ("ex5_2.py", "attention_backward"), ("20.2", "combine_gradients")])
-def test_former_numbers_still_find_their_exercise(text, name):
-    assert choose(text).name == name
-
-
-def test_each_exercise_has_at_most_one_former_number():
-    assert sorted(CURRENT) == [f"{i:02}" for i in range(1, 82)] and sorted(CURRENT.values()) == sorted(set(CURRENT.values()))
-    assert set(CURRENT.values()) <= set(exercises())
-    assert choose("05.2").former_file == "ex12_attention_backward.py"
 
 
 @pytest.mark.slow
@@ -145,13 +122,6 @@ def test_the_number_of_a_lesson_means_all_of_its_exercises(tmp_path, capsys):
         capsys, "exercise", "hint", "05", "--folder", tmp_path)
     assert run(capsys, "exercise", "hint", "17", "--folder", tmp_path)[1].startswith("1. ")     # it has only one
     assert "lesson 18 has no exercises" in refused(capsys, "exercise", "check", "18", "--folder", tmp_path)
-
-
-def test_a_folder_from_before_exercises_were_numbered_by_lesson_still_works(tmp_path, capsys):
-    (tmp_path / "ex02_softmax_backward.py").write_text(choose("01.2").edited(), encoding="utf-8")
-    (tmp_path / ".progress.json").write_text('{"02": {"hints": 2}}', encoding="utf-8")
-    hints = run(capsys, "exercise", "hint", "01.2", "--folder", tmp_path)[1]
-    assert "3. " in hints and "PASS" in check(capsys, tmp_path)[1]
 
 
 @pytest.mark.slow

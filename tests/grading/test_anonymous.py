@@ -95,7 +95,7 @@ def test_the_lines_of_a_mistake_include_the_one_that_they_refer_to():
     needed = {name for name, (_, mistake) in catalog.items() if mistake.context}
     assert needed >= {"ATB-1b", "ATB-1c", "BEAM-3d"}
     for exercise, mistake in map(catalog.get, needed):
-        assert exercise.text.count(mistake.context) == 1
+        assert exercise.code.count(mistake.context) == 1
         assert all(mistake.context in lines for lines in anonymous.changed_lines(exercise, mistake))
 
 

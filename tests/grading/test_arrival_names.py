@@ -17,8 +17,8 @@ def of(folder, files, only=None):
 @pytest.mark.parametrize("name", [
     "ex05_2_attention_backward.py", "ex05_2.py", "EX05_2.PY", "ex5.2.py", "exercise_05_2.py", "ex-05-2.py",
     "Exercise 5.2.py", "05.2.py", "5-2.py", "05_2 Kim Lee.py", "attention_backward.py", "Attention Backward.py",
-    "ex12.py", "ex12_attention_backward.py", "exercise12.py", "ex12 (1).py", "ex05_2 - Copy.py", "Copy of ex05_2.py",
-    "Kopie von ex05_2.py", "ex05_2-1.py", "ex12-2.py", "ex05_2_v3_final.py", "ex05_2.py.txt", "ex05_2.txt", "ex05_2",
+    "exercise05_2.py", "ex05_2 (1).py", "ex05_2 - Copy.py", "Copy of ex05_2.py",
+    "Kopie von ex05_2.py", "ex05_2-1.py", "ex05_2_v3_final.py", "ex05_2.py.txt", "ex05_2.txt", "ex05_2",
     "Kim_ex05_2_final(2).py", "hw3-ex05.2.py", "sheet5/ex05_2/solution.py", "attention_backward/main.py"])
 def test_the_name_tells_even_if_the_file_cannot_be_run(name, tmp_path):
     assert list(of(tmp_path, {name: "def oops(:\n"}).attempts) == ["05.2"]
@@ -39,10 +39,10 @@ def test_a_lesson_s_number_is_settled_by_the_functions(tmp_path):
     assert list(student.attempts) == ["01.1", "05.1", "05.2"]
     assert [list(student.remarks.get(number, [])) for number in ("01.1", "05.1")] == [
         ["the function was found in ex05.py"], []]
-    assert list(of(tmp_path / "2", {"ex05.py": right("02.1")}).attempts) == ["02.1"]       # its former number
-    assert list(of(tmp_path / "3", {"ex05.py": "broken("}).attempts) == ["02.1"]
+    student = of(tmp_path / "2", {"ex05.py": right("02.1")})
+    assert list(student.remarks["02.1"]) == ["the function was found in ex05.py"]
+    assert not of(tmp_path / "3", {"ex05.py": "broken("}).attempts
     assert list(of(tmp_path / "4", {"ex05-2.py": right("05.2")}).attempts) == ["05.2"]
-    assert list(of(tmp_path / "5", {"ex05-2.py": right("02.1")}).attempts) == ["02.1"]     # the second upload of ex05.py
 
 
 def test_functions_that_come_with_the_file_do_not_count(tmp_path):

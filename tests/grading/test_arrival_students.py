@@ -18,8 +18,8 @@ def of(folder, files):
 
 @pytest.mark.parametrize("statement, key", [
     ("from ex01_1_softmax import softmax", "ex01_1_softmax.py"), ("import ex01_1", "ex01_1.py"),
-    ("from softmax import *", "softmax.py"), ("from ex01_softmax import softmax", "ex01_softmax.py"),
-    ("import numpy as np, ex01 as one", "ex01.py"), ("from solution import softmax", "solution.py"),
+    ("from softmax import *", "softmax.py"), ("import numpy as np, ex01_1 as one", "ex01_1.py"),
+    ("from solution import softmax", "solution.py"),
     ("try:\n    from exercise01_1 import softmax\nexcept ImportError:\n    pass", "exercise01_1.py"),
     ("from .ex01_1 import softmax", "ex01_1.py")])
 def test_another_exercise_is_there_under_the_name_that_is_imported(statement, key, tmp_path):

@@ -12,7 +12,7 @@ import sys
 import pytest
 from helpers.hostile import EXERCISE, NOT_PASSED, SEEN, attacks, bubblewrap, effects, grade_world, write_world
 
-from numpy_transformer.course.sandbox import Task, layers, run_files
+from numpy_transformer.course.sandbox import ProgramTask, layers, run_files
 from numpy_transformer.grading.grader import Judge
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a sandbox needs Linux")
@@ -112,7 +112,7 @@ def test_hostile_files_achieve_nothing(name, other, tmp_path):
     files = {f"ex{i}.py": path.read_bytes() for i, path in enumerate(paths)}
     files = {name: content.replace(b"{GRADER}", b"%d" % other.pid) for name, content in files.items()}
     judge, before = Judge(EXERCISE, 5), (tree(tmp_path), state_of(other.pid))
-    tasks = [Task(EXERCISE, judge.answer_key.cases, file) for file in files]
+    tasks = [ProgramTask(EXERCISE, judge.answer_key.cases, file) for file in files]
     for each, result in zip(SAMPLE, run_files(files, tasks, layer, seconds=5), strict=True):
         assert judge.judge(result)[0].status in ATTACKS[each].statuses, each
         assert SEEN not in result.printed, each

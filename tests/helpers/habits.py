@@ -47,10 +47,6 @@ def short(exercise):
     return f"ex{exercise.number.replace('.', '_')}"
 
 
-def former(exercise):
-    return exercise.former_file[2:4]
-
-
 def in_one_notebook(rng, pupil, sources):
     """One notebook in which later exercises use the functions of earlier ones."""
     cells = ["%matplotlib inline\n!pip install numpy\nimport math\nimport numpy as np",
@@ -180,16 +176,14 @@ HABITS = {
     "partner": (with_a_partner, ["missing"]),
     "short": (named(lambda e: f"{short(e)}.py"), ANY),
     "one notebook": (in_one_notebook, HELPED),
-    "former": (named(lambda e: e.former_file), ANY),
-    "former, short": (named(lambda e: f"ex{former(e)}.py"), PARSED),
-    "browser": (named(lambda e: f"ex{former(e)} (1).py"), PARSED),
+    "browser": (named(lambda e: f"{short(e)} (1).py"), PARSED),
     "copy of": (named(lambda e: f"Copy of {e.file}"), ANY),
     "copy": (named(lambda e: f"{stem(e)} - Copy.py"), ANY),
     "py.txt": (named(lambda e: f"{e.file}.txt"), ANY),
     "txt": (named(lambda e: f"{stem(e)}.txt"), PARSED),
     "capitals": (named(lambda e: f"{stem(e)}.PY"), ANY),
     "all capitals": (named(lambda e: f"{short(e).upper()}.PY"), ANY),
-    "exercise": (named(lambda e: f"exercise{former(e)}.py"), PARSED),
+    "exercise": (named(lambda e: f"exercise{short(e)[2:]}.py"), PARSED),
     "function": (named(lambda e: f"{e.name}.py"), PARSED),
     "number": (named(lambda e: f"{e.number}.py"), ANY),
     "dashes": (named(lambda e: f"ex-{e.number.replace('.', '-')}.py"), PARSED),

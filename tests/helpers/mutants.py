@@ -36,7 +36,7 @@ def mutants(exercise):
 
     The key describes the mutant by its text, not by its line: "before -> after | statement".
     """
-    tree = ast.parse(exercise.text)
+    tree = ast.parse(exercise.code)
     for edit in edits(tree, exercise.name, methods=exercise.write):
         names = {**exercise.header_names}
         try:

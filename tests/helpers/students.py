@@ -3,18 +3,18 @@
 import random
 import textwrap
 
-from numpy_transformer.course.checker.matching import error_type
+from numpy_transformer.course.checker.comparison import error_type
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises.observation import observe
-from numpy_transformer.course.sandbox import CaseResult, Run
+from numpy_transformer.course.sandbox import CaseResult, ProgramRun
 
 
 def play(key, source, change=lambda y: y):
-    """Returns the Run that a worker process would give for this source; `change` is applied to the outputs."""
+    """Returns the ProgramRun that a worker process would give for this source; `change` is applied to the outputs."""
     try:
         target = key.exercise.target(source)
     except NotImplementedError as error:
-        return Run("", 0, 0.1, "", {"stage": "import", "error": f"{type(error).__name__}: {error}"})
+        return ProgramRun("", 0, 0.1, "", {"stage": "import", "error": f"{type(error).__name__}: {error}"})
     return play_target(key.exercise, target, key.cases, change)
 
 
@@ -26,7 +26,7 @@ def judged(key, body):
 
 
 def play_target(exercise, target, cases, change=lambda y: y):
-    """Returns the Run of a function or class on these cases; `change` is applied to the outputs."""
+    """Returns the ProgramRun of a function or class on these cases; `change` is applied to the outputs."""
     results = []
     for case in cases:
         seen = observe(exercise, target, case)
@@ -35,7 +35,7 @@ def play_target(exercise, target, cases, change=lambda y: y):
             report = {"kind": error_type(seen), "error": seen.error}
         after = [seen.changed.get(i, array) for i, array in enumerate(case.arrays())]
         results.append(CaseResult([None if y.dtype == object else change(y) for y in seen.outputs], after, report))
-    return Run("", 0, 0.1, "", {}, results)
+    return ProgramRun("", 0, 0.1, "", {}, results)
 
 
 def write_class(folder, count, exercises, seed=0):

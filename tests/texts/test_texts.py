@@ -40,6 +40,29 @@ def test_what_a_language_lacks_is_english(english, tmp_path, monkeypatch):
     assert render(Message("bread.oven.hot", degrees=1, advice=wait)) == "The oven has 1.0 °C. Atendu 3 minutojn."
 
 
+def test_a_text_stands_for_another_one_in_the_chosen_language(english, tmp_path, monkeypatch):
+    """Also if the language has only one of the two."""
+    (tmp_path / "en" / "meals").mkdir()
+    (tmp_path / "en" / "meals" / "a.ini").write_text("[1]\nslow = Eat slowly.\nnow = Eat.\n", encoding="utf-8")
+    (tmp_path / "en" / "meals" / "b.ini").write_text("[2]\nslow = ${1:slow}\nnow = ${1:now}\n", encoding="utf-8")
+    other = tmp_path / "eo" / "meals"
+    other.mkdir(parents=True)
+    (other / "a.ini").write_text("[1]\nnow = Manĝu.\n", encoding="utf-8")
+    (other / "b.ini").write_text("[2]\nslow = ${1:slow} Dankon.\n", encoding="utf-8")
+    monkeypatch.setenv(texts.VARIABLE, str(tmp_path / "eo"))
+    assert texts.table("meals")["2"] == {"slow": "Eat slowly. Dankon.", "now": "Manĝu."}
+    (other / "b.ini").write_text("[2]\nslow = ${1:fast}\n", encoding="utf-8")
+    texts._table.cache_clear()
+    with pytest.raises(ValueError, match="meals: .*fast"):
+        texts.table("meals")
+
+
+def test_lines_of_a_paragraph_are_joined_and_others_are_kept(english, tmp_path):
+    (tmp_path / "en" / "soup.ini").write_text(
+        "[pot]\ntext = One,\n    two.\n\n    Three,\n    four.\n    | Five,\n    six.\n    | Seven.\n", encoding="utf-8")
+    assert texts.table("soup")["pot"]["text"] == "One, two.\n\nThree, four.\n| Five, six.\n| Seven."
+
+
 @pytest.mark.parametrize("name", ["xx", "../data", "__pycache__", "en/none"])
 def test_an_unknown_language_is_refused(name, monkeypatch):
     monkeypatch.setenv(texts.VARIABLE, name)

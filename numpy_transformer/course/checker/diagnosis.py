@@ -7,12 +7,21 @@ import re
 
 import numpy as np
 
-from ..exercises.counted_loops import MOST_STEPS
-from ..exercises.definition import AGREE
-from ..exercises.observation import observe
+from ..exercises.definition import AGREE, MOST_STEPS
+from ..exercises.observation import Observation, changes, observe
 from ..sandbox.inside.worker import Function, instances
-from .comparison import close, is_close
-from .matching import agreement_on_changes, equal, fingerprint, matches, matches_in_case, same_changes, similar
+from .comparison import (
+    agreement_on_changes,
+    close,
+    equal,
+    fingerprint,
+    is_close,
+    matches,
+    matches_in_case,
+    same_changes,
+    similar,
+)
+from .messages import reported
 
 MOST_TOGETHER = 3                               # known mistakes that one answer may combine
 MOST_COMBINATIONS = 700                         # of two mistakes, or of three, that are tried
@@ -43,7 +52,7 @@ class AnswerKey:
     def variant(self, mistakes):
         """Returns the solution with these mistakes, or None if their edits touch the same text."""
         if mistakes not in self.variants:
-            text = self.exercise.edited_text(*(mistake.edits for mistake in mistakes))
+            text = self.exercise.edited_code(*(mistake.edits for mistake in mistakes))
             if text is not None and self.exercise.is_class:
                 self.variants[mistakes] = self.exercise.assembled(text)
             else:
@@ -66,6 +75,16 @@ class AnswerKey:
             if not matches_in_case(observed[-1], answer):
                 break
         return observed
+
+    def answers(self, run):
+        """Returns what a program did in the main cases, as Observations."""
+        found = []
+        for case, result in zip(self.main_cases, run.results):
+            is_complete = len(result.outputs) == len(self.exercise.outputs) and all(y is not None for y in result.outputs)
+            error = reported(result.report, "error") or ("" if is_complete else "incomplete")
+            found.append(Observation(error=error) if error else
+                         Observation(tuple(result.outputs), "", changes(case.arrays(), result.after)))
+        return found
 
     def fingerprint(self, mistakes):
         """Returns the fingerprint of these mistakes in the smallest case, or None if they cannot be combined.
@@ -275,8 +294,8 @@ def shown_mistakes(exercise, answer):
     """Returns the mistakes that an answer to "find the bug" shows; none if its arrays do not fit the exercise."""
     try:
         complaint = exercise.judge(*answer.outputs)
-        fits = complaint is not None and complaint.kind == AGREE
-        return [mistake for mistake in exercise.mistakes if fits and mistake.shown_by(*answer.outputs)]
+        agree = complaint is not None and complaint.kind == AGREE
+        return [mistake for mistake in exercise.mistakes if agree and mistake.shown_by(*answer.outputs)]
     except Exception:                           # both are written for arrays that have the right shapes
         return []
 

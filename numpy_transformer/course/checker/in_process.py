@@ -10,19 +10,19 @@ import warnings
 import numpy as np
 
 from ..exercises.observation import copy_arrays
-from ..sandbox import CaseResult, Run
+from ..sandbox import CaseResult, ProgramRun
 from ..sandbox.inside.worker import describe_parameters, helper_call, instances, produce, report_error
 
 
 def run_in_this_process(answer, exercise, cases, file):
-    """Runs a function or class on the cases in this process, without limits. Returns a Run.
+    """Runs a function or class on the cases in this process, without limits. Returns a ProgramRun.
 
     Parameters:
         file : name of the file or cell whose lines are named in errors, or None
     """
     parameters = describe_parameters(answer, cases[0].inputs)
     if "error" in parameters:
-        return Run("", 0, 0.0, "", parameters)
+        return ProgramRun("", 0, 0.0, "", parameters)
     printed, start = io.StringIO(), time.process_time()
     with (contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed), warnings.catch_warnings(),
           np.errstate()):
@@ -30,7 +30,7 @@ def run_in_this_process(answer, exercise, cases, file):
         warnings.showwarning = lambda message, kind, file, line, *_, **__: printed.write(
             f"{kind.__name__}: {message} (line {line}: {linecache.getline(file, line).strip()})\n")
         results = [run_case(answer, exercise, case, file) for case in cases]
-    return Run("", 0, time.process_time() - start, printed.getvalue(), parameters, results)
+    return ProgramRun("", 0, time.process_time() - start, printed.getvalue(), parameters, results)
 
 
 def run_case(answer, exercise, case, file):

@@ -20,15 +20,14 @@ from dataclasses import replace
 import numpy as np
 
 from ...texts import Message, listed
-from ..sandbox import Task
+from ..sandbox import ProgramTask
 from ..sandbox.inside.fingerprints import BAD, fingerprint
 from ..sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
 from .comparison import is_close, unlike
-from .explanation import answers
 from .intermediates import Comparison, Known, Values, same_shape, same_sums
 from .messages import DIAGNOSIS, about_order, reported
+from .verdict import is_unexplained
 
-STAGES = "error", "type", "shape", "finite", "values"
 SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
 SECONDS = 0.5                                   # of processor time for trying edits, in which most places are found
 RESEMBLING = 0.35                               # share of the values in common with the nearest solution
@@ -47,27 +46,19 @@ def localize(answer_key, verdict, run, file, execute, seconds=SECONDS):
     """Returns the Verdict with Messages that say where the mistake is, if that can be found out.
 
     Parameters:
-        verdict : Verdict on the Run of the student's file
+        verdict : Verdict on the ProgramRun of the student's file
         file : its name
-        execute : function that runs a Task in the process where the student's file belongs, and returns its Run
+        execute : function that runs a ProgramTask in the process where the student's file belongs; returns its ProgramRun
         seconds : processor time for trying edits
     """
     if not is_unexplained(answer_key, verdict) or run.seconds > SLOW or about_order(answer_key.exercise, run.report):
         return verdict
-    wrong = WrongAnswer(answer_key, answers(answer_key, run), file, execute, seconds)
+    wrong = WrongAnswer(answer_key, answer_key.answers(run), file, execute, seconds)
     if verdict.stage == "type":                 # the values may be correct
         said = wrong.one_edit(OF_TYPES)
     else:
         said = wrong.one_edit() or other_indices(answer_key, run) or wrong.first_wrong_value()
     return replace(verdict, lines=(*verdict.lines, *said))
-
-
-def is_unexplained(answer_key, verdict):
-    """Returns True for wrong values without a name, in an exercise whose answer is a program."""
-    exercise = answer_key.exercise
-    can_be_run = answer_key.expected and not exercise.hides_answers and exercise.judge is None
-    return bool(can_be_run) and verdict.status in ("fail", "error") and verdict.stage in STAGES and not (
-        verdict.mistakes or verdict.right)
 
 
 class WrongAnswer:
@@ -89,7 +80,7 @@ class WrongAnswer:
 
     def rerun(self, **wanted):
         """Returns what the student's process sends when it does what reruns.py is asked to."""
-        return self.execute(Task(self.answer_key.exercise, self.cases, self.file, wanted)).records
+        return self.execute(ProgramTask(self.answer_key.exercise, self.cases, self.file, wanted)).records
 
     def one_edit(self, kinds=EDITS):
         """Returns Messages about the places where one edit of these kinds makes all cases right."""

@@ -17,7 +17,7 @@ from ...module import is_module, is_parameter, named_parts
 from ...texts import render
 from ..exercises import exercises
 from ..exercises.blocks import Part
-from ..exercises.definition import brief
+from ..exercises.cases import brief
 from ..exercises.observation import copy_arrays
 from ..sandbox.inside.worker import report_error
 from .cell_source import file_of

@@ -9,11 +9,23 @@ import numpy as np
 from ...texts import Message, listed, render
 from ..exercises.observation import changed, same
 from .comparison import close, compare_arrays, compare_shapes, lost_precision, show_entry, unlike
-from .explanation import explain
-from .messages import (DIAGNOSIS, about_case, about_count, about_error, about_helper, about_parameters, about_type,
-                       reported)
+from .messages import (
+    DIAGNOSIS,
+    NO_NAME,
+    about_case,
+    about_count,
+    about_error,
+    about_helper,
+    about_mistakes,
+    about_order,
+    about_parameters,
+    about_type,
+    reported,
+)
+from .relations import explains_everything, relations
 
 SEQUENCES = "list", "tuple", "range", "MaskedArray", "matrix"       # types that NumPy can convert to arrays
+WRONG_VALUES = "error", "type", "shape", "finite", "values"          # stages at which a mistake may be anywhere in the code
 STATUS = ("pass", "fail", "todo", "error", "timeout", "memory", "missing")
 
 
@@ -55,13 +67,21 @@ class Verdict:
 
 
 def judge(answer_key, run):
-    """Returns the Verdict on a Run of the answer key's cases."""
+    """Returns the Verdict on a ProgramRun of the answer key's cases."""
     with np.errstate(all="ignore"):
         for check in CHECKS:
             verdict = check(answer_key, run)
             if verdict:
                 return verdict
     return Verdict("pass", lines=remarks(answer_key, run), right=True)
+
+
+def is_unexplained(answer_key, verdict):
+    """Returns True for wrong values without a name, in an exercise whose answer is a program: localize.py may help."""
+    exercise = answer_key.exercise
+    can_be_run = answer_key.expected and not exercise.hides_answers and exercise.judge is None
+    return bool(can_be_run) and verdict.status in ("fail", "error") and verdict.stage in WRONG_VALUES and not (
+        verdict.mistakes or verdict.right)
 
 
 def remarks(answer_key, run):
@@ -230,6 +250,40 @@ def diagnose(answer_key, run, stage, note, where=(), said=None, right=False):
     explanation, names = explain(answer_key, run, right)
     status = "error" if stage == "error" else "fail"
     return Verdict(status, stage, note, (*where, *([note] if said is None else said), *explanation), names, right)
+
+
+def explain(answer_key, run, right=False):
+    """Returns Messages that explain a wrong answer, and the names of the known mistakes in each possible explanation.
+
+    Parameters:
+        right : True if all values are correct, so that there is no relation between wrong and correct ones
+    """
+    exercise = answer_key.exercise
+    answers = answer_key.answers(run)
+    order = about_order(exercise, run.report)
+    if order:
+        return [Message(DIAGNOSIS, said=order)], ()
+    identified = name_mistakes(answer_key, answers)
+    if identified:
+        names = tuple(tuple(mistake.name for mistake in mistakes) for mistakes in identified)
+        return about_mistakes(identified, len(answers)), names
+    if right or exercise.hides_answers:         # a relation would give the answer away
+        return [], ()
+    sentences, facts = relations(answer_key, answers)
+    return [NO_NAME, *(Message(DIAGNOSIS, said=sentence) for sentence in sentences), *facts], ()
+
+
+def name_mistakes(answer_key, answers):
+    """Returns the combinations of known mistakes that explain what a program did in the main cases.
+
+    Several mistakes in one output are not named if it is the correct output times a number, or the like: one wrong
+    operator is one mistake.
+    """
+    identified = answer_key.identify(answers)
+    several = [mistakes for mistakes in identified if len(mistakes) > 1]
+    if any(map(answer_key.touch_the_same_output, several)) and explains_everything(answer_key, answers):
+        return []
+    return identified
 
 
 def check_arguments_unchanged(answer_key, run):

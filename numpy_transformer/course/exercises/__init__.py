@@ -1,87 +1,10 @@
-"""The exercises, each with its solution, its cases and its catalog of known mistakes. One file holds one topic."""
+"""The exercises. One file holds one topic: solutions, how their cases are drawn, and the known mistakes.
 
-import functools
-import importlib
-import pkgutil
+definition.py says what an exercise is, cases.py draws its cases, sheet.py writes the file that a student gets, and
+choosing.py finds an exercise by its number. Then read a topic, such as softmax.py, beside its words in
+texts/en/exercises/softmax.ini. shared.py has what several topics use.
+"""
 
-from .numbering import is_former, parse
+from .choosing import choose, choose_for, choose_one, choose_several, exercises, number_of
 
-
-@functools.cache
-def exercises():
-    """All exercises by number."""
-    modules = [importlib.import_module(f"{__name__}.{item.name}") for item in pkgutil.iter_modules(__path__)]
-    found = sorted((exercise for module in modules for exercise in getattr(module, "EXERCISES", ())), key=lambda e: e.number)
-    return {exercise.number: exercise for exercise in found}
-
-
-def choose(text):
-    """Returns the exercise that a number such as "05.2", "5_2" or "ex05_2", or the name of its file, stands for.
-
-    The number or file name of an exercise before exercises were numbered by lesson works too.
-
-    Raises: ValueError if there is no such exercise.
-    """
-    known = exercises()
-    number = parse(text)
-    if number not in known:
-        raise ValueError(f"there is no exercise {text!r}; numpy-transformer exercise list shows all of them, "
-                         f"{min(known)} to {max(known)}")
-    return known[number]
-
-
-def choose_several(texts):
-    """Returns the exercises that several texts stand for, each exercise once.
-
-    Parameters:
-        texts : strings such as "05.2", "05.1,05.2" or "05", the number of a lesson
-    Raises: ValueError if there is no such exercise, or a lesson has none.
-    """
-    return list(dict.fromkeys(exercise for part in split(texts) for exercise in lesson_or_one(part)))
-
-
-def split(texts):
-    """Returns the parts of texts such as "05.1,05.2" between commas."""
-    return [part.strip() for part in ",".join(texts).split(",") if part.strip()]
-
-
-def from_first_edition(texts):
-    """Returns {text: exercise} of those texts that name an exercise as it was before exercises were numbered by lesson."""
-    return {part: choose(part) for part in split(texts) if is_former(part) and not is_lesson(part)}
-
-
-def lesson_or_one(text):
-    """Returns all exercises of a lesson for its number, such as "05", else a list with the one that `choose` finds."""
-    if not is_lesson(text):
-        return [choose(text)]
-    found = [exercise for exercise in exercises().values() if int(exercise.lesson) == int(text)]
-    if not found:
-        raise ValueError(f"lesson {text.zfill(2)} has no exercises for the checker; numpy-transformer exercise list "
-                         "shows which lessons have some")
-    return found
-
-
-def is_lesson(text):
-    """Returns True for the number of a lesson up to the last one with exercises."""
-    last = max(exercise.lesson for exercise in exercises().values())
-    return text.isascii() and text.isdigit() and int(text) <= int(last)
-
-
-def choose_one(text):
-    """Returns the only exercise that `lesson_or_one` finds. Raises: ValueError if there are several or none."""
-    found = lesson_or_one(text)
-    if len(found) > 1:
-        numbers = [exercise.number for exercise in found]
-        raise ValueError(f"lesson {found[0].lesson} has the exercises {', '.join(numbers)}; name one of them")
-    return found[0]
-
-
-def choose_for(text, name):
-    """Returns the exercise that a text stands for; where it stands for several, the one with this function or class.
-
-    "02" is a lesson with several exercises, and was also the number of softmax_backward, now 01.2.
-
-    Raises: ValueError if there are several or none.
-    """
-    found = {exercise.name: exercise for exercise in [*lesson_or_one(text), exercises().get(parse(text))] if exercise}
-    return found[name] if name in found else choose_one(text)
+__all__ = ["choose", "choose_for", "choose_one", "choose_several", "exercises", "number_of"]

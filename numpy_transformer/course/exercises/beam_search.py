@@ -5,37 +5,18 @@ from types import SimpleNamespace
 import numpy as np
 
 from ...decoding import beam_search as package_beam_search
-from .beam_mistakes import MISTAKES, PENALTY
 from .decoding import Translator, draw_model
-from .definition import Exercise
+from .definition import Exercise, Mistake
+
+PENALTY = "((5 + length) / 6) ** alpha"
 
 
 def log_softmax(z):
-    """z: (V,) logits.  Return (V,), the log probabilities."""
     z = z - z.max()
     return z - np.log(np.exp(z).sum())
 
 
 def beam_search(model, bos, eos, max_len, beam, alpha):
-    """Keeps the `beam` best unfinished hypotheses at each step, and returns the best finished one.
-
-    A hypothesis is a text that the search has written so far; the first one is [bos]. Each step extends every
-    unfinished hypothesis by every token, and ranks all these candidates by log P, the sum of the log probabilities of
-    their tokens. Among the `beam` best candidates, those that end in eos are finished. The `beam` best candidates that
-    do not end in eos stay unfinished and are extended in the next step.
-    At step max_len, which writes the last token, all of the `beam` best candidates are finished. The search ends there,
-    or earlier, after the first step at which there are `beam` or more finished hypotheses in total.
-    The best finished hypothesis has the highest score, log P / ((5 + length) / 6)^alpha, where length counts eos but
-    not bos.
-
-    model: a function that maps the ids so far, a list or a (T,) array, to logits (T, V); row t scores the token that
-        follows ids[t].
-    bos, eos: different ids.
-    max_len, beam: integers, at least 1.
-    alpha: a number, at least 0.
-    Return ids: (n,), an array without bos, whose last entry is eos if it was generated; and score: a number. No two
-    hypotheses have the same score.
-    """
     unfinished = [([bos], 0.0)]
     finished = []
     for length in range(1, max_len + 1):
@@ -85,42 +66,80 @@ def text_of(target, inputs):
 
 
 def other_beams(rng):
-    small = SimpleNamespace(T=4, V=5)           # separates most mistakes
-    n = SimpleNamespace(T=7, V=7)
-    return [("texts end early and late", draw_beam(rng, small, shows=("BEAM-6", "BEAM-7"), hides=("BEAM-30",))),
-            ("a search over many tokens", draw_beam(rng, n, shows=("BEAM-4a", "BEAM-10b"))),
-            ("two texts finish at the same step",
-             draw_beam(rng, SimpleNamespace(T=5, V=5), alpha=3.0, shows=("BEAM-10b",), hides=("BEAM-10d",), ending=2.0,
-                       since=2)),
-            ("the best candidate ends early", draw_beam(rng, small, shows=("BEAM-10f",))),
-            ("the best text ends at the last step", draw_beam(rng, small, shows=("BEAM-19a",), hides=("BEAM-4b",),
-                                                              ending=0.0)),
-            ("unfinished texts at the end", draw_beam(rng, small, shows=("BEAM-4d",), ending=0.0)),
-            ("a long text with a high log P", draw_beam(rng, SimpleNamespace(T=5, V=5), beam=3, alpha=1.0,
-                                                        shows=("BEAM-3d", "BEAM-10a"), ending=0.0)),
-            ("more texts finish than the beam has places", draw_beam(rng, SimpleNamespace(T=5, V=5), beam=4, alpha=2.0,
-                                                                     shows=("BEAM-10c",), ending=0.0)),
-            ("a larger beam", draw_beam(rng, n, beam=4, alpha=1.5, shows=("BEAM-3a", "BEAM-5", "BEAM-13"))),
-            ("a beam of 1", draw_beam(rng, n, beam=1, alpha=0.6, shows=("BEAM-13",))),
-            ("alpha = 0: the score is log P", draw_beam(rng, n, beam=3, alpha=0.0, shows=())),
-            ("one token, and a beam that is larger than the vocabulary",
-             draw_beam(rng, n, max_len=1, beam=9, alpha=4.0, shows=("BEAM-19e",))),
-            ("eos is very unlikely", draw_beam(rng, n, beam=3, alpha=0.6, shows=(), ending=-20.0))]
+    small, five, n = SimpleNamespace(T=4, V=5), SimpleNamespace(T=5, V=5), SimpleNamespace(T=7, V=7)
+    return [("texts_end_early", draw_beam(rng, small, shows=("BEAM-6", "BEAM-7"), hides=("BEAM-30",))),
+            ("search_over_many", draw_beam(rng, n, shows=("BEAM-4a", "BEAM-10b"))),
+            ("two_texts_finish", draw_beam(rng, five, alpha=3.0, shows=("BEAM-10b", "BEAM-10e"), hides=("BEAM-10d",),
+                                           ending=2.0, since=2)),
+            ("best_candidate_ends", draw_beam(rng, five, alpha=3.0, shows=("BEAM-10d", "BEAM-10f"), ending=2.0)),
+            ("best_text_ends", draw_beam(rng, small, shows=("BEAM-19a",), hides=("BEAM-4b",), ending=0.0)),
+            ("unfinished_texts_at", draw_beam(rng, small, shows=("BEAM-4d",), ending=0.0)),
+            ("long_text_high", draw_beam(rng, five, beam=3, alpha=1.0, shows=("BEAM-3d", "BEAM-10a"), ending=0.0)),
+            ("more_texts_finish", draw_beam(rng, five, beam=4, alpha=2.0, shows=("BEAM-10c",), ending=0.0)),
+            ("larger_beam", draw_beam(rng, n, beam=4, alpha=1.5, shows=("BEAM-3a", "BEAM-5", "BEAM-13"))),
+            ("less_likely_tokens", draw_beam(rng, n, shows=("BEAM-30",))),
+            ("beam_1", draw_beam(rng, n, beam=1, alpha=0.6, shows=("BEAM-13",))),
+            ("alpha_0_score", draw_beam(rng, n, beam=3, alpha=0.0, shows=())),
+            ("token_beam_larger", draw_beam(rng, n, max_len=1, beam=9, alpha=4.0, shows=("BEAM-19e",))),
+            ("eos_very_unlikely", draw_beam(rng, n, beam=3, alpha=0.6, shows=(), ending=-20.0))]
 
 
 EXERCISES = [
     Exercise(
-        "13.3", "Beam search", minutes=40, lines=15,
+        "13.3", minutes=40, lines=15,
         solution=beam_search, reference=by_beam_search, inputs=draw_beam, edges=other_beams, outputs=("ids", "score"),
         given=(log_softmax,),
-        hints=("What do you have to keep for each unfinished hypothesis, so that the next step can extend it?",
-               "Keep pairs (ids, log P). Each step makes one list with the candidates of all hypotheses, sorts it, and "
-               "takes two things from it: the finished ones among the best `beam`, and the best `beam` that are not "
-               "finished.",
-               "The candidates of (ids, total) are (ids + [token], total + log_p[token]) for each token. Append "
-               "(ids[1:], total / ((5 + length) / 6) ** alpha) to finished. The answer is the entry of finished with "
-               "the highest score."),
-        mistakes=MISTAKES,
+        mistakes=(
+            Mistake("BEAM-2", {"log_softmax(model(ids)[-1])": "model(ids)[-1]"}),
+            Mistake("BEAM-3a", {" / ((5 + length) / 6) ** alpha": ""}),
+            Mistake("BEAM-3f", {" / ((5 + length) / 6) ** alpha": " * ((5 + length) / 6) ** alpha"}),
+            Mistake("BEAM-3i", {"((5 + length) / 6) ** alpha": "((5 + length - (ids[-1] == eos)) / 6) ** alpha"}),
+            Mistake("BEAM-3c", {"((5 + length) / 6) ** alpha": "((6 + length) / 6) ** alpha"}),
+            Mistake("BEAM-3d", {
+                "key=lambda hypothesis: hypothesis[1]":
+                    "key=lambda hypothesis: hypothesis[1] * ((5 + len(hypothesis[0])) / 6) ** alpha",
+                "total / ((5 + length) / 6) ** alpha": "total / ((5 + length) / 6) ** alpha"},     # with no other divisor
+                context="/ ((5 + length) / 6) ** alpha"),
+            Mistake("BEAM-4a", {"ids[-1] == eos or length": "length"}),
+            Mistake("BEAM-4b", {" or length == max_len": ""}),
+            Mistake("BEAM-4c", {
+                " or length == max_len": "",
+                "ids, score = max(finished,":
+                    "last = [(ids[1:], total / ((5 + length) / 6) ** alpha) for ids, total in candidates[:beam]]\n"
+                    "    ids, score = max(finished or last,"}),
+            Mistake("BEAM-4d", {
+                " or length == max_len": "",
+                "ids, score = max(finished,":
+                    "last = [(ids[1:], total / ((5 + length) / 6) ** alpha) for ids, total in candidates[:beam]]\n"
+                    "    ids, score = max(finished + last if len(finished) < beam else finished,"}),
+            Mistake("BEAM-5", {"][:beam]": "][:1]"}),
+            Mistake("BEAM-6", {"candidates if ids[-1] != eos": "candidates"}),
+            Mistake("BEAM-7", {"candidates if ids[-1] != eos][:beam]": "candidates[:beam] if ids[-1] != eos]"}),
+            Mistake("BEAM-8", {"candidates[:beam] if": "candidates if"}),
+            Mistake("BEAM-10a", {"len(finished) >= beam": "finished"}),
+            Mistake("BEAM-10b", {"len(finished) >= beam": "False"}),
+            Mistake("BEAM-10c", {"len(finished) >= beam": "len(finished) == beam"}),
+            Mistake("BEAM-10d", {"len(finished) >= beam": "len(ended) >= beam"}, context="ended = "),
+            Mistake("BEAM-10e", {"len(finished) >= beam": "len(finished) > beam"}),
+            Mistake("BEAM-10f", {"len(finished) >= beam": "candidates[0][0][-1] == eos"}),
+            Mistake("BEAM-10g", {"len(finished) >= beam": "length >= beam"}),
+            Mistake("BEAM-11a", {"max(finished, key=lambda hypothesis: hypothesis[1])": "finished[-1]"}),
+            Mistake("BEAM-14", {"-candidate[1]": "candidate[1]"}),
+            Mistake("BEAM-15", {"range(len(log_p))": "[log_p.argmax()]"}, twin="BEAM-26"),
+            Mistake("BEAM-19a", {"max_len + 1)": "max_len)"}),
+            Mistake("BEAM-19b", {"max_len + 1)": "max_len + 2)", "length == max_len": "length == max_len + 1"}),
+            Mistake("BEAM-19c", {"max_len + 1)": "max_len)", "length == max_len": "length == max_len - 1"}),
+            Mistake("BEAM-19e", {"max_len + 1)": "max_len + 2)"}),
+            Mistake("BEAM-22", {"log_softmax(model(ids)[-1])": "log_softmax(model(ids))[-1]"}),
+            Mistake("BEAM-26", {
+                "    unfinished = [([bos], 0.0)]": "    beam = 1\n    unfinished = [([bos], 0.0)]"}, twin="BEAM-15"),
+            Mistake("BEAM-29", {
+                "total + log_p[token]": "(total + log_p[token]) / ((5 + length) / 6) ** alpha",
+                "total / ((5 + length) / 6) ** alpha": "total"}),
+            Mistake("BEAM-30", {"range(len(log_p))": "np.argsort(-log_p)[:beam]"}),
+            Mistake("BEAM-12", {"total + log_p[token]": "log_p[token]"}),
+            Mistake("BEAM-13", {"finished = []": "finished, beam = [], 2"}),
+        ),
         alternatives={
             "ranked by score": {"-candidate[1]": f"-candidate[1] / {PENALTY}"},
             "a few tokens per text": {"for token in range(len(log_p))": "for token in np.argsort(-log_p)[:beam + 1]"},

@@ -1,114 +1,114 @@
-"""Exercises: a solution, the known mistakes, and the cases on which a student's answer is compared with both.
+"""What an exercise is: a solution, the known mistakes, and the cases on which an answer is compared with both.
 
-A known mistake is an edit of the solution's text. This shows the wrong code next to the correct code, lets several
-mistakes be combined automatically, and makes it possible to write the files of a simulated class.
+Here is code only. The words that students read stand in texts/en/exercises/, in a section for each exercise: its title,
+task and hints, and the explanation of each mistake. sheet.py puts them into the file that a student gets.
 """
 
 import ast
 import functools
 import inspect
-import itertools
-import math
 import re
 import textwrap
 from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
-from typing import Callable
+from typing import Any, Callable, Mapping
 
-import numpy as np
-
-from ..sandbox.inside.worker import Function, instances
-from .counted_loops import Steps, with_counted_loops
-from .numbering import FORMER, stream
+from ...texts import table
+from . import cases, sheet
 from .observation import observe
 
 IMPORTS = "import math\n\nimport numpy as np\n"
-AGREE = "probes.agree.agree"                    # kind of the complaint about inputs that do not show a bug
-TODO = "# TODO: replace this line{}.\nraise NotImplementedError"
-
-# All sizes and all ratios of sizes differ, so that a wrong factor can be attributed to one of them. The square case
-# hides a missing transpose from the shape check. The third entry lists the leading axes of arguments of shape (..., n).
-SIZES = (
-    ("ordinary sizes", dict(B=3, T=5, S=7, H=2, d=6, D=12, F=16, V=11), "BT"),
-    ("other sizes", dict(B=5, T=7, S=9, H=3, d=6, D=18, F=22, V=13), "BT"),
-    ("square: T = S = d, D = F = V", dict(B=3, T=6, S=6, H=2, d=6, D=12, F=12, V=12), "BT"),
-    ("rows without a batch", dict(B=3, T=7, S=5, H=2, d=5, D=10, F=14, V=11), "T"),
-    ("one more axis", dict(B=3, T=5, S=7, H=2, d=7, D=14, F=10, V=9), "BHT"),
-)
+MOST_STEPS = 2000                               # of all loops of a known mistake in one case
+AGREE = "exercises.find.agree"                  # kind of the Message that a wrong version and the right one agree
 
 
 @dataclass(frozen=True, eq=False)               # compared by identity, so that it can be a dictionary key
 class Mistake:
-    """A known mistake. Each of its `edits` replaces a text that occurs once in the solution by a wrong text."""
+    """A known mistake is an edit of the solution's text.
+
+    So the wrong code stands next to the correct code, several mistakes are combined automatically, and the files of a
+    simulated class can be written.
+    """
 
     name: str                                   # such as "SMB-1"
-    edits: dict                                 # {correct text: wrong text}
-    explanation: str                            # tells the student what is wrong and why, but not the answer
+    edits: dict                                 # {text that occurs once in the solution: wrong text}
     twin: str = ""                              # name of another mistake with the same results in every case
     shown_by: Callable = None                   # function (*outputs): whether they show it; for "find the bug" only
     context: str = ""                           # part of a line without which the edits cannot be understood
+    exercise: Any = field(default=None, repr=False)     # the Exercise, which sets it
+
+    @property
+    def explanation(self):
+        """Tells the student what is wrong and why, but not the answer."""
+        return self.exercise.texts[self.name]
 
 
 @dataclass(frozen=True, eq=False)               # compared by identity, too
-class Case:
-    """The arguments of a function, or the constructor's arguments of a class and the calls that follow."""
-
-    note: str
-    inputs: tuple
-    calls: tuple = ()                           # (method, arguments) in order
-    sizes: dict = field(default_factory=dict)   # {letter: size}
-    role: str = ""                              # "again" or "float32" if it repeats the first case
-
-    def arrays(self):
-        """Returns all arrays among the arguments, in order."""
-        return instances((self.inputs, self.calls), np.ndarray)
-
-
-@dataclass(frozen=True, eq=False)
 class Exercise:
-    """Everything about one exercise except the students' files.
+    """Everything about one exercise except its words and the students' files.
 
     Parameters:
         number : the lesson and the place in it, such as "01.2"
-        title : such as "Softmax, backward"
         minutes : time that a student needs who has done the lesson
         lines : lines of code that the solution needs
-        solution : function or class of plain arrays; its docstring is the student's specification
-        hints : three sentences, each closer to the answer
+        solution : function or class of plain arrays
         reference : the package's own components, taking the same arguments as the solution; for a class, a function
             that returns an object with the same methods and parameters
         inputs : function (rng, n) that returns the arguments, where n holds the sizes and `lead`; for a class, the
             constructor's arguments and the calls
-        edges : function (rng) that returns a list of (note, arguments) for edge cases
+        edges : function (rng) that returns a list of (name, arguments) for edge cases
         outputs : names of the returned values; for a class, of what its calls return, followed by attribute paths
             such as "weight.grad"
         mistakes : the catalog of known mistakes
-        invariants : (sentence, function (inputs, outputs) that returns an array that must be 0)
+        must_be_zero : {name of an invariant: function (inputs, outputs) that returns an array that must be 0}
         alternatives : {name: edits} of solutions that are also correct
         given : functions and classes that the student's file contains ready to use
         write : for a class, the methods that students write; the others are given
-        judge : function (*outputs) that returns None, or the Message about what is wrong; replaces the comparison with
-            `reference`
+        judge : function (*outputs) that returns None or a Message that says what is wrong; replaces the comparison
+            with `reference`
         kind : "write", "predict", "find the bug", "explain" or "question"
+        size_letters : the letters of sizes that the task names, such as "TD"
+        words : {key: text}; None: those of its number in texts/
     """
 
     number: str
-    title: str
     minutes: int
     lines: int
     solution: Callable
-    hints: tuple
     reference: Callable = None
     inputs: Callable = lambda rng, n: ()
     edges: Callable = lambda rng: []
     outputs: tuple = ("y",)
     mistakes: tuple = ()
-    invariants: tuple = ()
+    must_be_zero: dict = field(default_factory=dict)
     alternatives: dict = field(default_factory=dict)
     given: tuple = ()
     write: tuple = ()
     judge: Callable = None
     kind: str = "write"
+    size_letters: str = ""
+    words: Mapping = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "mistakes", tuple(replace(mistake, exercise=self) for mistake in self.mistakes))
+
+    @property
+    def texts(self):
+        """{key: text} in the language of the moment."""
+        return self.words or table("exercises")[self.number]
+
+    @property
+    def title(self):
+        return self.texts["title"]
+
+    @property
+    def hints(self):
+        """Three sentences, each closer to the answer."""
+        return tuple(self.texts[key] for key in ("hint1", "hint2", "hint3"))
+
+    @property
+    def invariants(self):
+        """Pairs (sentence, function (inputs, outputs) that returns an array that must be 0)."""
+        return tuple((self.texts[f"invariant.{name}"], measure) for name, measure in self.must_be_zero.items())
 
     @property
     def name(self):
@@ -119,13 +119,6 @@ class Exercise:
         """The name of the student's file, such as ex01_2_softmax_backward.py."""
         words = re.sub(r"(?<!^)([A-Z])", r"_\1", self.name).lower()
         return f"ex{self.number.replace('.', '_')}_{words}.py"
-
-    @property
-    def former_file(self):
-        """The name of the file before exercises were numbered by lesson (kept for one release)."""
-        if self.number not in FORMER:
-            return self.file
-        return self.file.replace(self.number.replace(".", "_"), FORMER[self.number], 1)
 
     @property
     def lesson(self):
@@ -151,109 +144,85 @@ class Exercise:
     def is_class(self):
         return isinstance(self.solution, type)
 
-    def cases(self, seed):
-        """Returns the cases of one seed.
-
-        The first case is repeated at the end to see whether the second call gives the same result. If it has
-        floating-point arrays, it is repeated once more in float32.
-        """
-        streams = itertools.count()
-        cases = []
-        for note, sizes, lead in SIZES:
-            rng = np.random.default_rng([seed, stream(self.number), next(streams)])
-            n = SimpleNamespace(**sizes, lead=tuple(sizes[letter] for letter in lead))
-            arguments = self.inputs(rng, n)
-            if all(isinstance(value, (int, float)) for value in arguments):
-                note = "drawn numbers"          # which need not have the sizes that the note describes
-            cases.append(self.case(self.own_letters(note), arguments, {**sizes, "N": math.prod(n.lead)}))
-            has_arguments = cases[0].inputs or cases[0].calls
-            if not has_arguments:               # a question: one case is enough
-                return cases
-        rng = np.random.default_rng([seed, stream(self.number), next(streams)])
-        cases += [self.case(note, arguments, {}) for note, arguments in self.edges(rng)]
-        repeated = [replace(cases[0], role="again")]
-        if has_floats(cases[0]):
-            repeated.append(as_float32(cases[0]))
-        return cases + repeated
-
-    def own_letters(self, note):
-        """Returns the note of a case without sizes that the docstring does not name."""
-        words, _, sizes = note.partition(": ")
-        known = self.solution.__doc__
-        if not sizes or not known:
-            return note
-        named = [[letter for letter in part.split(" = ") if re.search(rf"\b{letter}\b", known)]
-                 for part in sizes.split(", ")]
-        named = ", ".join(" = ".join(letters) for letters in named if len(letters) > 1)
-        return f"{words}: {named}" if named else f"{words}: equal sizes"
-
     @functools.cached_property
     def parameters(self):
         """The names of the arguments; for a class, those of its constructor."""
         return list(inspect.signature(self.solution).parameters)
 
+    def cases(self, seed):
+        """Returns the cases of one seed."""
+        return cases.draw_cases(self, seed)
+
     def describe(self, case):
-        """Returns the note of a case and its arguments: the shapes of arrays, and other values."""
-        words = [f"{name} {brief(value)}" for name, value in zip(self.parameters, case.inputs)]
-        words += [f"{method}({', '.join(map(brief, arguments))})" for method, arguments in case.calls]
-        return f"{case.note}: {textwrap.shorten(', '.join(words), 160)}" if words else case.note
+        """Returns the note of a case and its arguments."""
+        return cases.describe(self, case)
 
     def labels(self, case):
         """Returns a name for each of the case's arrays."""
-        calls = [(f"an argument of {method}", arguments) for method, arguments in case.calls]
-        named = (*zip(self.parameters, case.inputs), *calls)
-        return [name for name, value in named for _ in instances(value, np.ndarray)]
+        return cases.labels(self, case)
 
     def letters(self, case):
-        """Returns {name: value} of possible factors: the sizes, each float argument p, and 1 - p. {} for edge cases.
+        """Returns {name: value} of the numbers of a case that may be factors of a wrong answer."""
+        return cases.factors(self, case)
 
-        A size that is itself an argument, such as T, has the value of the argument.
-        """
-        if not case.sizes:
-            return {}
-        arguments = dict(zip(self.parameters, case.inputs))
-        numbers = {name: value for name, value in arguments.items() if isinstance(value, float)}
-        numbers |= {f"(1 - {name})": 1 - value for name, value in numbers.items()}
-        sizes = case.sizes | {name: value for name, value in arguments.items()
-                              if name in case.sizes and isinstance(value, int)}
-        return {**sizes, **{name: value for name, value in numbers.items() if value > 0}}
-
-    def case(self, note, arguments, sizes):
-        """Returns the Case of what `inputs` or `edges` returned."""
-        return Case(note, *arguments, sizes) if self.is_class else Case(note, arguments, (), sizes)
+    @property
+    def keeps_float32(self):
+        """True if an answer is checked in float32 and returns arrays of floats, not only integers or one number."""
+        drawn = self.cases(0)
+        outputs = observe(self, self.solution, drawn[0]).outputs
+        return drawn[-1].role == "float32" and any(y.ndim and y.dtype.kind == "f" for y in outputs)
 
     @functools.cached_property
-    def text(self):
-        """The source of the solution."""
+    def code(self):
+        """The source of the solution, without words."""
         return textwrap.dedent(inspect.getsource(self.solution))
 
+    @property
+    def text(self):
+        """The solution as students read it."""
+        return sheet.documented(self.code, self.texts, "task")
+
     @functools.cached_property
+    def given_code(self):
+        """{name: source} of the given functions and classes, without words."""
+        return {part.__name__: textwrap.dedent(inspect.getsource(part)) for part in self.given}
+
+    @property
+    def given_texts(self):
+        """{name: source} of the given functions and classes as students read them."""
+        return {name: sheet.documented(code, self.texts, f"given.{name}") for name, code in self.given_code.items()}
+
+    @property
     def header(self):
         """The part of the file above the solution: imports and given functions."""
-        return IMPORTS + "".join(f"\n\n{textwrap.dedent(inspect.getsource(part))}" for part in self.given) + "\n\n"
+        return IMPORTS + "".join(f"\n\n{text}" for text in self.given_texts.values()) + "\n\n"
+
+    def skeleton(self):
+        """Returns the file that a student starts with."""
+        return sheet.skeleton(self)
+
+    def edited(self, *edits):
+        """Returns the file of a student who made these edits, or None if two edits touch the same text."""
+        code = self.edited_code(*edits)
+        return None if code is None else self.header + sheet.documented(code, self.texts, "task")
+
+    def edited_code(self, *edits):
+        """Returns the solution without words and header, with these edits, or None if two of them touch the same text."""
+        spans = sorted((self.code.index(old), old, new) for edit in edits for old, new in edit.items())
+        code, end = "", 0
+        for start, old, new in spans:
+            if start < end:
+                return None
+            code += self.code[end:start] + new
+            end = start + len(old)
+        return code + self.code[end:]
 
     @functools.cached_property
     def header_names(self):
         """The names that the header defines."""
         names = {}
-        exec(self.header, names)
+        exec("\n".join([IMPORTS, *self.given_code.values()]), names)
         return names
-
-    def edited(self, *edits):
-        """Returns the file of a student who made these edits, or None if two edits touch the same text."""
-        text = self.edited_text(*edits)
-        return None if text is None else self.header + text
-
-    def edited_text(self, *edits):
-        """Returns the solution without its header, with these edits, or None if two of them touch the same text."""
-        spans = sorted((self.text.index(old), old, new) for edit in edits for old, new in edit.items())
-        text, end = "", 0
-        for start, old, new in spans:
-            if start < end:
-                return None
-            text += self.text[end:start] + new
-            end = start + len(old)
-        return text + self.text[end:]
 
     def target(self, source, bounded=False):
         """Returns the function or class that a trusted source defines: a whole file, or the solution without header.
@@ -278,70 +247,36 @@ class Exercise:
         """Cache of `assembled`: {source of a method: the names that it defines}."""
         return {}
 
-    def assembled(self, text):
+    def assembled(self, code):
         """Does what `target` does for a class, but compiles a method only once that occurs in many combinations."""
         members = {}
-        for part in re.split("^(?=    def )", text, flags=re.M)[1:]:
+        for part in re.split("^(?=    def )", code, flags=re.M)[1:]:
             if part not in self.compiled_methods:
                 self.compiled_methods[part] = vars(self.target(f"class {self.name}:\n{part}", bounded=True))
             members |= {name: value for name, value in self.compiled_methods[part].items() if callable(value)}
         return type(self.name, (), members)
 
-    @property
-    def keeps_float32(self):
-        """True if an answer is checked in float32 and returns arrays of floats, not only integers or one number."""
-        cases = self.cases(0)
-        outputs = observe(self, self.solution, cases[0]).outputs
-        return cases[-1].role == "float32" and any(y.ndim and y.dtype.kind == "f" for y in outputs)
 
-    def skeleton(self):
-        """Returns the file that a student starts with."""
-        lines = f"About {self.lines} line{'' if self.lines == 1 else 's'}, {self.minutes} minutes."
-        if self.keeps_float32:
-            lines += " float32 in, float32 out."
-        head = (f'"""Exercise {self.number}: {self.title}\n\n{lines}  Lesson: numpy-transformer lesson {self.lesson}\n'
-                f"Check:  numpy-transformer exercise check {self.number}\n"
-                f'Hint:   numpy-transformer exercise hint {self.number}\n"""\n\n')
-        return head + self.header + with_todo(self.text, self.write)
+class Steps:
+    """Counts the steps of all loops, and raises an error when there are too many: mistakes together may never end."""
+
+    def __init__(self):
+        self.left = MOST_STEPS
+
+    def count(self):
+        self.left -= 1
+        if self.left < 0:
+            raise RuntimeError(f"a loop takes more than {MOST_STEPS} steps")
 
 
-def brief(value):
-    """Returns a short description of an argument: the shape of an array, or the value of anything else."""
-    if isinstance(value, (tuple, list)):
-        words = list(map(brief, value))
-        all_equal = len(words) >= 3 and len(set(words)) == 1
-        return f"[{len(words)} times {words[0]}]" if all_equal else f"[{', '.join(words)}]"
-    if isinstance(value, Function):
-        return "function"
-    return str(value.shape if isinstance(value, np.ndarray) else value)
-
-
-def as_float32(value):
-    """Converts float64 arrays to float32 in cases, tuples and lists."""
-    if isinstance(value, Case):
-        return replace(value, inputs=as_float32(value.inputs), calls=as_float32(value.calls), role="float32")
-    if isinstance(value, (tuple, list)):
-        return type(value)(map(as_float32, value))
-    return value.astype(np.float32) if getattr(value, "dtype", None) == np.float64 else value
-
-
-def has_floats(case):
-    """Returns True if a case can be repeated in float32: it has float64 arrays, and no functions as arguments."""
-    has_functions = instances((case.inputs, case.calls), Function)
-    return not has_functions and any(array.dtype == np.float64 for array in case.arrays())
-
-
-def with_todo(text, methods):
-    """Returns the source with a TODO in place of the body of the function, or of these methods of the class."""
-    tree, lines = ast.parse(text).body[0], text.splitlines()
-    functions = [item for item in tree.body if isinstance(item, ast.FunctionDef) and item.name in methods] or [tree]
-    for function in reversed(functions):
-        first = function.body[ast.get_docstring(function) is not None]
-        indent = " " * first.col_offset
-        start = first.lineno - 1
-        while lines[start - 1].strip().startswith("#"):     # comments above the first line belong to the answer
-            start -= 1
-        takes = [argument for argument in function.args.args if argument.arg != "self"]
-        todo = TODO.format("; do not change the arguments in place" if takes else "")
-        lines[start:function.end_lineno] = textwrap.indent(todo, indent).splitlines()
-    return "\n".join(lines) + "\n"
+def with_counted_loops(source):
+    """Returns a source whose loops call count_step at each step, as a syntax tree; one without loops as it is."""
+    if "for " not in source and "while " not in source:
+        return source
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.For, ast.While)):
+            node.body.insert(0, ast.parse("count_step()").body[0])
+        elif isinstance(node, ast.comprehension):
+            node.ifs.insert(0, ast.parse("count_step() is None", mode="eval").body)
+    return ast.fix_missing_locations(tree)

@@ -2,8 +2,8 @@
 
 from .inside.worker import Function
 from .layers import NO_LAYER, Layer, best_layer, layers
-from .runs import CaseResult, Run, Task, run, run_files, run_task
+from .runs import CaseResult, ProgramRun, ProgramTask, run, run_files, run_task
 from .server import Stopped
 
-__all__ = ["NO_LAYER", "CaseResult", "Function", "Layer", "Run", "Stopped", "Task", "best_layer", "layers", "run",
-           "run_files", "run_task"]
+__all__ = ["NO_LAYER", "CaseResult", "Function", "Layer", "ProgramRun", "ProgramTask", "Stopped", "best_layer", "layers",
+           "run", "run_files", "run_task"]

@@ -30,7 +30,7 @@ MODULE = re.compile(r"(\w+/)*\w+\.py")
 
 
 @dataclass
-class Task:
+class ProgramTask:
     """One exercise of one student."""
 
     exercise: object                            # an Exercise
@@ -55,7 +55,7 @@ class CaseResult:
 
 
 @dataclass
-class Run:
+class ProgramRun:
     """How one student's program ended and what it returned."""
 
     ended: str                                  # "", "timeout", "memory" or "killed"
@@ -69,14 +69,14 @@ class Run:
 
 
 def run_files(files, tasks, layer, seconds=10, megabytes=1024, stop=lambda: False):
-    """Runs one student's files in a sandbox, each task in a child process of its own. Yields a Run for each task.
+    """Runs one student's files in a sandbox, each task in a child process of its own. Yields a ProgramRun for each task.
 
     A task that ends the whole sandbox is "killed" or "timeout"; the next one gets a new sandbox.
 
     Parameters:
         files : {name: bytes} of all Python files of the student, which can import each other; if they are too large
             together, the first ones count
-        tasks : iterable of Task; a list may grow meanwhile
+        tasks : iterable of ProgramTask; a list may grow meanwhile
         layer : a Layer that works, or NO_LAYER: no protection
         seconds, megabytes : limits of each task
         stop : function that is called several times a second; the program is killed once it returns True
@@ -115,7 +115,7 @@ def usable(files):
 def run(source, exercise, cases, seconds=10, megabytes=1024, stop=lambda: False):
     """Runs a file, given as a path or as bytes, without a sandbox: a student's own, on the student's own machine."""
     source = source if isinstance(source, bytes) else Path(source).read_bytes()
-    return run_task(source, Task(exercise, cases, exercise.file), seconds, megabytes, stop)
+    return run_task(source, ProgramTask(exercise, cases, exercise.file), seconds, megabytes, stop)
 
 
 def run_task(source, task, seconds=10, megabytes=1024, stop=lambda: False):
@@ -133,7 +133,7 @@ def make_request(task, seconds, megabytes, **more):
 
 
 def make_run(task, reply, seconds):
-    """Returns the Run of a reply of a worker: exit code, how it ended, seconds, what it printed, and its results."""
+    """Returns the ProgramRun of a reply of a worker: exit code, how it ended, seconds, what it printed, and its results."""
     code, ended, spent, printed, data = reply
     if code in TIME_SIGNALS and ended in ("", "spoilt") and spent > 0.7 * seconds:      # the limit is 0.8
         ended = "timeout"
@@ -153,7 +153,7 @@ def make_run(task, reply, seconds):
             ended = "memory"
     elif ended in STOPPED:
         ended = "killed"
-    return Run(ended, code, spent, printed, report, results, records)
+    return ProgramRun(ended, code, spent, printed, report, results, records)
 
 
 def run_alone(files, task, seconds, megabytes, stop):

@@ -81,7 +81,7 @@ def unwrapped(top, is_archive):
         return items[0]
     folders = [item for item in inside if item.is_folder or archives.is_archive(item.name)]
     is_class = len(folders) > 1 and not any(stem_of(item.name) and not item.is_folder for item in inside)
-    of_exercises = any(numbers_in(item.name)[0] or lessons_in(item.name) for item in folders)
+    of_exercises = any(numbers_in(item.name) or lessons_in(item.name) for item in folders)
     return items[0] if is_archive and is_class and not of_exercises else top
 
 

@@ -1,7 +1,7 @@
 """Which exercise a file belongs to: by its name, by the functions it defines, or by the folder it lies in.
 
-Names: "ex01_2_softmax_backward.py", "exercise_05_2.py", "05.2.py", "5-2.py", "Kim_ex01_2.py", a former number such as
-"ex12.py", or the function's name. The number of a lesson with several exercises is settled by what the file defines.
+Names: "ex01_2_softmax_backward.py", "exercise_05_2.py", "05.2.py", "5-2.py", "Kim_ex01_2.py" or the function's name. The
+number of a lesson with several exercises is settled by what the file defines.
 
 Several files for one exercise: the order of `CopyMarks` decides which one is the newest. First come files called old,
 backup or alt, then copies ("Copy of x", "x - Copy"), which people make before they go on working, then plain names,
@@ -9,13 +9,10 @@ then numbered ones ("x (1)", "x-1", "x_v2") by their number, then those called n
 """
 
 import functools
-import inspect
 import re
-import textwrap
 from dataclasses import dataclass
 
 from ...course.exercises import exercises
-from ...course.exercises.numbering import CURRENT
 from .statements import without_strings
 
 PYTHON = re.compile(r"(.*?)((?:\.pyw?|\.py3)?\.txt|\.pyw?|\.py3|\.ipynb(?:\.txt|\.json)?)", re.I | re.S)
@@ -76,12 +73,10 @@ def is_complete_name(stem):
 
 
 def numbers_in(stem):
-    """Returns the numbers of exercises that a name can stand for: those with a place, and those from a former number."""
-    known = exercises()
+    """Returns the numbers of exercises in a name."""
     pairs = [*WITH_PLACE.findall(stem), *BARE.findall(stem)]
-    exact = [f"{lesson.zfill(2)}.{place}" for lesson, place in pairs]
-    former = [CURRENT.get(lesson.zfill(2), "") for lesson in WITHOUT_PLACE.findall(stem)]
-    return [number for number in exact if number in known], [number for number in former if number in known]
+    found = [f"{lesson.zfill(2)}.{place}" for lesson, place in pairs]
+    return [number for number in found if number in exercises()]
 
 
 def lessons_in(stem):
@@ -125,12 +120,8 @@ def function_in(stem):
 @functools.cache
 def given_texts():
     """Returns {number: {name: text}} of the functions that an exercise's file contains ready to use."""
-    header = {number: [statement_of(part) for part in exercise.given] for number, exercise in exercises().items()}
-    return {number: dict(parts) for number, parts in header.items() if parts}
-
-
-def statement_of(part):
-    return part.__name__, normal(textwrap.dedent(inspect.getsource(part)))
+    return {number: {name: normal(text) for name, text in exercise.given_texts.items()}
+            for number, exercise in exercises().items() if exercise.given}
 
 
 def normal(text):
@@ -174,7 +165,7 @@ def exercises_answered(stem, folders, found):
     bound, others = defined_in(found)
     core = {number for number, text in bound.items() if not any(is_given(number, text, other) for other in bound)}
     defined = core if len(core) == 1 else set(bound)
-    exact = numbers_in(stem)[0]
+    exact = numbers_in(stem)
     if exact and exact[0] not in bound:
         own = {number for number in defined if not is_given(number, bound[number], exact[0])}
         defined = set() if others else own      # a function with a wrong name, and helpers
@@ -193,18 +184,17 @@ def numbers_of(stem, folders, defined):
         stem, folders : as in `answered`
         defined : numbers of the exercises whose functions it defines
     """
-    exact, former = numbers_in(stem)
+    exact = numbers_in(stem)
     agreeing = [number for number in exact if number in defined]
     lessons = {lesson.zfill(2) for lesson in WITHOUT_PLACE.findall(stem) if not exact}
     of_lesson = sorted(number for number in defined if number.split(".")[0] in lessons)
-    agreeing = agreeing[:1] or of_lesson or [number for number in former if number in defined][:1]
+    agreeing = agreeing[:1] or of_lesson
     if agreeing:
         return agreeing, False
     if defined:
-        return sorted(defined), bool(exact or former)
+        return sorted(defined), bool(exact or lessons)
     for text in (stem, *folders):
-        exact, former = numbers_in(text)
-        known = [number for number in (*exact, function_in(text), *former) if number]
+        known = [number for number in (*numbers_in(text), function_in(text)) if number]
         if known:
             return known[:1], False
     return [], False
@@ -212,8 +202,7 @@ def numbers_of(stem, folders, defined):
 
 def tagged(tag):
     """Returns the numbers that a notebook cell's tag stands for: "01.2", "ex01_2" or "softmax_backward"."""
-    exact, former = numbers_in(tag)
-    return exact[:1] or [functions()[tag]] if exact or tag in functions() else former[:1]
+    return [number for number in (*numbers_in(tag), functions().get(tag)) if number][:1]
 
 
 def is_exercise_name(stem):

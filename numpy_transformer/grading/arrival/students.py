@@ -5,7 +5,6 @@ import sys
 from datetime import timezone
 
 from ...course.exercises import exercises
-from ...course.exercises.numbering import FORMER
 from . import names
 from .records import File, Problem, Student
 from .search import HAND_IN
@@ -83,7 +82,7 @@ def newest_last(exercise, owner, one):
     minutes = 0
     if one.modified and owner.key[0] != "github":           # git gives all files the time of the clone
         minutes = int(one.modified.astimezone(timezone.utc).timestamp()) // 60
-    has_own_name = one.name in (exercise.file, exercise.former_file)
+    has_own_name = one.name == exercise.file
     return (not is_skeleton(one, exercise.number), exercise.number in one.defined, one.marks, owner.order, minutes,
             has_own_name, one.where)
 
@@ -97,7 +96,7 @@ def why_newest(exercise, before, newest):
 def is_skeleton(one, number):
     """Returns True for a file that is still as students got it."""
     text = one.source(number)
-    return "TODO: replace this line" in text and names.normal(text) == names.normal(exercises()[number].skeleton())
+    return "raise NotImplementedError" in text and names.normal(text) == names.normal(exercises()[number].skeleton())
 
 
 def without_equals(number, claim):
@@ -145,10 +144,8 @@ def paths(module):
 def aliases(number):
     """Returns the module names under which other files may import an exercise."""
     exercise, place = exercises()[number], number.replace(".", "_")
-    found = {f"ex{place}", f"exercise{place}", f"exercise_{place}", exercise.name, exercise.file[:-len(".py")],
-             exercise.former_file[:-len(".py")], exercise.file[len("ex00_0_"):-len(".py")]}
-    former = FORMER.get(number)
-    return found | {f"ex{former}", f"exercise{former}"} if former else found
+    return {f"ex{place}", f"exercise{place}", f"exercise_{place}", exercise.name, exercise.file[:-len(".py")],
+            exercise.file[len("ex00_0_"):-len(".py")]}
 
 
 def add_problems(student, owners_and_searches, claims, left_over):

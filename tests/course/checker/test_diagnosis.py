@@ -8,14 +8,15 @@ from helpers.answer_keys import answer_key
 from helpers.small_exercises import EXERCISE, KEY, SCALED, SCALED_KEY, diagnoses, said
 from helpers.students import play
 
-from numpy_transformer.course.checker.comparison import close, compare_shapes
+from numpy_transformer.course.checker.comparison import close, compare_shapes, equal
 from numpy_transformer.course.checker.diagnosis import AnswerKey
-from numpy_transformer.course.checker.matching import equal
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.course.exercises.definition import Exercise, Mistake, brief, with_todo
+from numpy_transformer.course.exercises.cases import brief
+from numpy_transformer.course.exercises.definition import Exercise, Mistake
 from numpy_transformer.course.exercises.observation import Observation, changed
-from numpy_transformer.course.sandbox import CaseResult, Run
+from numpy_transformer.course.exercises.sheet import with_todo
+from numpy_transformer.course.sandbox import CaseResult, ProgramRun
 from numpy_transformer.texts import render
 
 
@@ -164,7 +165,7 @@ def test_whole_numbers_and_booleans_where_they_are_asked_for(number, kind, stage
 
 def test_either_of_two_mistakes():
     exercise = dataclasses.replace(EXERCISE, mistakes=(
-        *EXERCISE.mistakes[:2], Mistake("ONE-4", {"dx = dy @ w.T": "dx = dy @ w.T * 2 + 1"}, "Another way to say it.")))
+        *EXERCISE.mistakes[:2], Mistake("ONE-4", {"dx = dy @ w.T": "dx = dy @ w.T * 2 + 1"})))
     key = AnswerKey(exercise, 3)
     verdict = judge(key, play(key, exercise.edited(exercise.mistakes[0].edits)))
     assert verdict.mistakes == (("ONE-1",), ("ONE-4",)) and "matches each of these known mistakes:" in diagnoses(verdict)[0]
@@ -185,8 +186,8 @@ def test_whatever_the_child_says_there_is_a_verdict(change):
     run = play(KEY, EXERCISE.edited())
     run.results[0].report = change
     assert judge(KEY, run).status in ("fail", "error")
-    assert judge(KEY, Run("", 0, 0.1, "", {"stage": "import", **change}, [])).status == "error"
-    assert judge(KEY, Run("", 0, 0.1, "", {"stage": "name", "names": "products"}, [])).status == "error"
+    assert judge(KEY, ProgramRun("", 0, 0.1, "", {"stage": "import", **change}, [])).status == "error"
+    assert judge(KEY, ProgramRun("", 0, 0.1, "", {"stage": "name", "names": "products"}, [])).status == "error"
 
 
 def test_arguments_then_the_second_call_then_float32():
@@ -216,9 +217,9 @@ def test_which_cases_there_are():
 
 
 def test_edits_side_by_side_and_on_top_of_each_other():
-    edited = EXERCISE.edited_text({"return dx": "return -dx"}, {", dw\n": ", -dw\n"})
-    assert edited.endswith("return -dx, -dw\n") and EXERCISE.edited_text({"def": "async def"}).startswith("async def")
-    assert EXERCISE.edited_text({"return dx": "return 0"}, {"dx, dw": "1"}) is None
+    edited = EXERCISE.edited_code({"return dx": "return -dx"}, {", dw\n": ", -dw\n"})
+    assert edited.endswith("return -dx, -dw\n") and EXERCISE.edited_code({"def": "async def"}).startswith("async def")
+    assert EXERCISE.edited_code({"return dx": "return 0"}, {"dx, dw": "1"}) is None
 
 
 def test_comments_above_the_answer_are_part_of_it():
@@ -246,19 +247,19 @@ def test_another_answer_the_second_time():
     ({"stage": "arguments", "error": "missing a required argument: 'b'"}, "error", "missing a required argument"),
 ])
 def test_what_cannot_be_called(said, status, words):
-    verdict = judge(KEY, Run("", 0, 0.1, "", said, []))
+    verdict = judge(KEY, ProgramRun("", 0, 0.1, "", said, []))
     assert verdict.status == status and words in render(verdict.note) and verdict.points(4) == 0
 
 
 @pytest.mark.parametrize("ended, status", [("timeout", "timeout"), ("memory", "memory")])
 def test_how_it_ended(ended, status):
     right = play(KEY, EXERCISE.edited())
-    assert judge(KEY, Run(ended, -9, 10.0, "", {}, right.results)).status == status
+    assert judge(KEY, ProgramRun(ended, -9, 10.0, "", {}, right.results)).status == status
 
 
 def test_an_early_end_without_a_word():
     for outputs in ([None, None], [np.ones((2, 2))], []):
-        run = Run("killed", 3, 0.1, "", {}, play(KEY, EXERCISE.edited()).results)
+        run = ProgramRun("killed", 3, 0.1, "", {}, play(KEY, EXERCISE.edited()).results)
         run.results[1:] = [CaseResult(outputs, [], {}) for _ in KEY.cases[1:]]
         verdict = judge(KEY, run)
         assert verdict.status == "error" and verdict.stage == "ended" and "exit code 3" in render(verdict.note)
@@ -270,7 +271,7 @@ def pair():
     return np.array([3, 2]), np.array(4.0)
 
 
-QUESTION = Exercise("91.1", "Pair", minutes=5, lines=1, hints=("a.", "b.", "c."), outputs=("answer 1", "answer 2"),
+QUESTION = Exercise("91.1", minutes=5, lines=1, words={"task": "Two answers."}, outputs=("answer 1", "answer 2"),
                     solution=pair, reference=lambda: (np.array([3, 2]), np.array(4.0)))
 
 
@@ -317,8 +318,8 @@ def numbers(x):
 
 def test_two_mistakes_are_not_named_by_errors_alone():
     exercise = dataclasses.replace(EXERCISE, mistakes=(
-        Mistake("ONE-5", {"dx = dy @ w.T": "dx = None"}, "Nothing is computed."),
-        Mistake("ONE-6", {"return dx, dw": "return dx.T, dw"}, "It is turned.")))
+        Mistake("ONE-5", {"dx = dy @ w.T": "dx = None"}),
+        Mistake("ONE-6", {"return dx, dw": "return dx.T, dw"})))
     key = AnswerKey(exercise, 3)
     verdict = judge(key, play(key, exercise.edited(*(mistake.edits for mistake in exercise.mistakes))))
     assert verdict.status == "error" and not verdict.mistakes

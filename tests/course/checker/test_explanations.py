@@ -19,7 +19,7 @@ def names_in(text):
 
 def hidden_names(exercise):
     """Returns the names that the solution gives to its own variables and that the student's file does not contain."""
-    own = {node.id for node in ast.walk(ast.parse(exercise.text))
+    own = {node.id for node in ast.walk(ast.parse(exercise.code))
            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     return own - names_in(exercise.skeleton()) - names_in(" ".join(exercise.outputs)) - WORDS
 

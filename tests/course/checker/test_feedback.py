@@ -15,7 +15,7 @@ from numpy_transformer.course.checker.in_process import run_in_this_process
 from numpy_transformer.course.checker.relations.cases import ranges, where
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.course.exercises.definition import SIZES
+from numpy_transformer.course.exercises.cases import note_of
 from numpy_transformer.grading.report import student_feedback
 from numpy_transformer.grading.rows import Row, plain
 from numpy_transformer.texts import render
@@ -145,7 +145,7 @@ def test_cases_are_listed_with_letters_of_the_exercise_and_the_shorter_list():
         "4 to 7", "1 and 2", "1, 3, 4 and 6 to 8"]
     exercise = choose("08.3")
     note = {case.note for case in exercise.cases(0) if case.note.startswith("square")}
-    assert note == {"square: equal sizes"} and choose("05.2").own_letters(SIZES[2][0]) == "square: T = S = d"
+    assert note == {"square: equal sizes"} and note_of("square", choose("05.2").size_letters) == "square: T = S = d"
     stub = SimpleNamespace(main_cases=[SimpleNamespace(note=f"note {i}", sizes=i < 5) for i in range(1, 8)])
     assert render(where(stub, [False] * 3 + [True] * 4)) == "in cases 4 to 7 (note 4; note 5; note 6; note 7)"
     assert render(where(stub, [True] * 5 + [False] * 2)) == "in cases 1 to 5"

@@ -9,12 +9,11 @@ from helpers import ROOT
 from helpers.wrong_answers import wrong_answers
 
 from numpy_transformer.course.checker.diagnosis import AnswerKey
-from numpy_transformer.course.checker.explanation import answers
 from numpy_transformer.course.checker.feedback import feedback
-from numpy_transformer.course.checker.localize import WrongAnswer, is_unexplained, localize, other_indices
-from numpy_transformer.course.checker.verdict import Verdict, judge
+from numpy_transformer.course.checker.localize import WrongAnswer, localize, other_indices
+from numpy_transformer.course.checker.verdict import Verdict, is_unexplained, judge
 from numpy_transformer.course.exercises import choose, exercises
-from numpy_transformer.course.sandbox import Task, layers, run_files, run_task
+from numpy_transformer.course.sandbox import ProgramTask, layers, run_files, run_task
 from numpy_transformer.course.sandbox.inside.worker import NODES, TRIED, VALUES
 from numpy_transformer.course.workbook import Workbook, start
 from numpy_transformer.texts import render
@@ -29,7 +28,7 @@ class Tried:
     def __init__(self, number, source):
         self.exercise, self.source, self.tasks = choose(number), source.encode(), []
         self.key = AnswerKey(self.exercise, 3)
-        self.run = run_task(self.source, Task(self.exercise, self.key.cases, self.exercise.file))
+        self.run = run_task(self.source, ProgramTask(self.exercise, self.key.cases, self.exercise.file))
         self.verdict = judge(self.key, self.run)
 
     def execute(self, task):
@@ -43,7 +42,7 @@ class Tried:
         """The sentences about the line; `way` is the name of a method of WrongAnswer, whatever the catalog says."""
         if way is None:
             return render(self.localized().lines[len(self.verdict.lines):])
-        wrong = WrongAnswer(self.key, answers(self.key, self.run), self.exercise.file, self.execute, seconds)
+        wrong = WrongAnswer(self.key, self.key.answers(self.run), self.exercise.file, self.execute, seconds)
         return render(getattr(wrong, way)())
 
 
@@ -103,7 +102,7 @@ def test_a_right_answer_has_no_suspicious_value(number):
     for edits in ({}, *exercise.alternatives.values()):
         tried = Tried(number, exercise.edited(edits))
         assert tried.verdict.status == "pass" and tried.localized() is tried.verdict and not tried.tasks
-        attempt = WrongAnswer(key, answers(key, tried.run), exercise.file, tried.execute, seconds=0)
+        attempt = WrongAnswer(key, key.answers(tried.run), exercise.file, tried.execute, seconds=0)
         values, comparisons, _ = attempt.traced
         everything = set(range(len(values.nodes)))
         assert not comparisons or any(not comparison.first_wrong(everything) for comparison in comparisons)
@@ -167,7 +166,7 @@ def test_a_step_that_nothing_interrupts_costs_the_edits_after_it():
         """)
     tried = Tried("01.2", source)
     wanted = {"seconds": ENOUGH, "case": 0}
-    run = tried.execute(Task(tried.exercise, tried.key.main_cases, tried.exercise.file, wanted))
+    run = tried.execute(ProgramTask(tried.exercise, tried.key.main_cases, tried.exercise.file, wanted))
     assert run.ended and {NODES, VALUES, TRIED} <= {kind for kind, _, _ in run.records}
     assert lines_in(tried.sentences("one_edit")) == {line_of(source, "total =")}
 
@@ -254,7 +253,7 @@ def test_the_sandbox_runs_edits_too(name):
             tasks.append(task)
             return next(runs)
 
-        run = execute(Task(exercise, key.cases, exercise.file))
+        run = execute(ProgramTask(exercise, key.cases, exercise.file))
         verdict = Verdict("fail", "values")     # as it would be without a name
         found = localize(key, verdict, run, exercise.file, execute, seconds=2)
     assert lines_in(" ".join(found.sentences)) == marked

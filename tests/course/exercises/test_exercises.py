@@ -12,11 +12,10 @@ from helpers.commands import run
 from helpers.students import play
 
 from numpy_transformer.course.checker.diagnosis import MOST_COMBINATIONS
-from numpy_transformer.course.checker.matching import matches
+from numpy_transformer.course.checker.comparison import matches
 from numpy_transformer.course.checker.relations import explains_everything
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import exercises
-from numpy_transformer.course.exercises.numbering import stream
 
 LESSONS = ROOT / "lessons"
 README = (LESSONS / "README.md").read_text(encoding="utf-8")
@@ -98,8 +97,8 @@ def test_float32_answers_pass(exercise):
 def test_each_known_mistake_is_refuted_and_named(exercise, seed):
     for mistake in exercise.mistakes:
         for right in mistake.edits:
-            assert exercise.text.count(right) == 1, (
-                f"{mistake.name}: {right!r} occurs {exercise.text.count(right)} times in the solution")
+            assert exercise.code.count(right) == 1, (
+                f"{mistake.name}: {right!r} occurs {exercise.code.count(right)} times in the solution")
         verdict = judge(answer_key(exercise, seed), play(answer_key(exercise, seed), exercise.edited(mistake.edits)))
         assert verdict.status in ("fail", "error") and not verdict.points(100) or verdict.right, (mistake.name, verdict)
         assert set(verdict.mistakes) == {(name,) for name in (mistake.name, mistake.twin) if name}, verdict
@@ -122,7 +121,7 @@ def test_two_mistakes_at_once_are_named(exercise):
     """Unless there are too many pairs to try, the answer gives too little to go by, or one sentence says it all."""
     key = answer_key(exercise)
     together = list(itertools.combinations(exercise.mistakes, 2))
-    random.Random(stream(exercise.number)).shuffle(together)
+    random.Random(exercise.number).shuffle(together)
     possible = (mistakes for mistakes in together if exercise.edited(*(mistake.edits for mistake in mistakes)))
     for mistakes in itertools.islice(possible, 8):
         run = play(key, exercise.edited(*(mistake.edits for mistake in mistakes)))

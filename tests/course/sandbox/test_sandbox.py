@@ -16,7 +16,7 @@ import numpy_transformer
 from numpy_transformer.course.checker.diagnosis import AnswerKey
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.course.sandbox import (NO_LAYER, Stopped, Task, best_layer, bubblewrap, layers, run, run_files,
+from numpy_transformer.course.sandbox import (NO_LAYER, Stopped, ProgramTask, best_layer, bubblewrap, layers, run, run_files,
                                               runs, scratch, server)
 from numpy_transformer.course.sandbox.layers import FIND, complaint_of
 from numpy_transformer.course.sandbox.visible import Visible, visible
@@ -70,7 +70,7 @@ def results(layer, *sources, others=None, **limits):
     """Runs these sources as files for the exercise, one task each in one sandbox. Returns their Runs."""
     names = [f"ex01_2_{i}.py" for i in range(len(sources))]
     files = {name: textwrap.dedent(source).encode() for name, source in zip(names, sources)}
-    tasks = [Task(EXERCISE, KEY.cases, name) for name in names]
+    tasks = [ProgramTask(EXERCISE, KEY.cases, name) for name in names]
     return list(run_files({**files, **(others or {})}, tasks, layer, **limits))
 
 
@@ -282,7 +282,7 @@ def test_a_stopped_run_ends_at_once_and_leaves_no_process(layer):
     before = set(children())
     with pytest.raises(Stopped):
         results(layer, "import time\ntime.sleep(60)", stop=stop, seconds=60)
-    unfinished = run_files({"a.py": RIGHT.encode()}, [Task(EXERCISE, KEY.cases, "a.py")] * 2, layer)
+    unfinished = run_files({"a.py": RIGHT.encode()}, [ProgramTask(EXERCISE, KEY.cases, "a.py")] * 2, layer)
     assert next(unfinished).ended == ""
     assert set(children()) > before
     unfinished.close()
@@ -297,12 +297,12 @@ def children():
 GRADER = """
 import sys
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.course.sandbox import Task, layers, run_files
+from numpy_transformer.course.sandbox import ProgramTask, layers, run_files
 exercise = choose("01.2")
 layer = next(layer for layer in layers() if layer.name == sys.argv[1])
 source = b"import time\\nprint('x')\\ntime.sleep(50)"
 print("ready", flush=True)
-list(run_files({"a.py": source}, [Task(exercise, exercise.cases(0), "a.py")], layer, seconds=60))
+list(run_files({"a.py": source}, [ProgramTask(exercise, exercise.cases(0), "a.py")], layer, seconds=60))
 """
 
 

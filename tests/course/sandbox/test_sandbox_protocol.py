@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from numpy_transformer.course.exercises.definition import Case
+from numpy_transformer.course.exercises.cases import Case
 from numpy_transformer.course.sandbox import protocol
 from numpy_transformer.course.sandbox.inside import seccomp, worker
 

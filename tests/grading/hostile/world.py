@@ -177,7 +177,7 @@ def run_alone(folder):
     from concurrent.futures import ThreadPoolExecutor
 
     from numpy_transformer.course.exercises import choose
-    from numpy_transformer.course.sandbox import Task, best_layer, run_files
+    from numpy_transformer.course.sandbox import ProgramTask, best_layer, run_files
     from numpy_transformer.grading.grader import Judge
     judge, students = Judge(choose("01.2"), 5), sorted(os.listdir(folder)) if os.path.isdir(folder) else []
 
@@ -186,7 +186,7 @@ def run_alone(folder):
         for i, student in enumerate(part):
             with open(os.path.join(folder, student, judge.exercise.file), "rb") as file:
                 files[f"file{i}.py"] = file.read()
-        tasks = [Task(judge.exercise, judge.answer_key.cases, file) for file in files]
+        tasks = [ProgramTask(judge.exercise, judge.answer_key.cases, file) for file in files]
         rows = {}
         for student, result in zip(part, run_files(files, tasks, best_layer(), seconds=2)):
             verdict, _ = judge.judge(result)

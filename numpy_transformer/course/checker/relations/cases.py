@@ -3,9 +3,9 @@
 import numpy as np
 
 from ....texts import Message, listed
-from ...exercises.definition import Case
+from ...exercises.cases import Case
 from ...exercises.observation import observe
-from ..matching import equal
+from ..comparison import equal
 
 MOST_NOTES, MOST_LISTED = 3, 4                  # cases that a sentence lists
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....texts import Message
-from ..comparison import close
-from ..matching import equal
+from ..comparison import close, equal
 
 TYPES = "fiub"                                  # kinds of dtypes that are numbers
 ARGUMENT, CORRECT = "relations.array.argument", "relations.array.correct"

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from ....texts import Message
-from ..matching import equal
+from ..comparison import equal
 from .pairs import ARGUMENT, rounded
 
 POWERS = {1: "times", -1: "divided", 2: "times_square"}

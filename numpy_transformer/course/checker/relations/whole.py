@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from ....texts import Message
-from ..matching import equal
+from ..comparison import equal
 from .pairs import rounded
 
 DEPENDS, NEARLY = "relations.whole.depends", "relations.whole.nearly"

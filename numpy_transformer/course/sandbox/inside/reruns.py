@@ -28,7 +28,7 @@ class TooLong(BaseException):
     """Raised in a program that takes too long, such as one whose loop no longer ends."""
 
 
-class Program:
+class StudentProgram:
     """A student's file in parts, so that a single function can be replaced.
 
     Parameters:
@@ -198,7 +198,7 @@ def run_edits(program, cases, run_case, send):
 
 def rerun(source, names, job, cases, send, run_case, np):
     """Does what the job asks for: records values and tries edits, or runs some edits on all cases."""
-    program = Program(source, names, job)
+    program = StudentProgram(source, names, job)
     silence = Silence()
     with np.errstate(all="ignore"), contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
         if "edits" in job["rerun"]:

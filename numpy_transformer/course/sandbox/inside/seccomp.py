@@ -49,7 +49,7 @@ class Instruction(ctypes.Structure):
                 ("value", ctypes.c_uint32)]
 
 
-class Program(ctypes.Structure):
+class FilterProgram(ctypes.Structure):
     _fields_ = [("length", ctypes.c_uint16), ("instructions", ctypes.POINTER(Instruction))]
 
 
@@ -91,4 +91,4 @@ def restrict():
     instructions = program(os.getpid())
     array = (Instruction * len(instructions))(*instructions)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
-    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(Program(len(array), array)))
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(FilterProgram(len(array), array)))

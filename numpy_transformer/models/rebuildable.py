@@ -1,0 +1,26 @@
+"""Models that know the arguments with which they were made."""
+
+import inspect
+from typing import Any
+
+from ..module import Module
+
+
+class RebuildableModel(Module):
+    """A model that knows the arguments of its constructor, so that what is saved of it can be built again."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        _, *own = inspect.signature(cls.__init__).parameters.values()
+        cls.__signature__ = inspect.Signature(own)          # that of __init__, and not of __new__
+
+    def __new__(cls, *arguments: Any, **named: Any) -> "RebuildableModel":
+        model = super().__new__(cls)
+        model._arguments = arguments, named
+        return model
+
+    def constructor_arguments(self) -> dict[str, Any]:
+        """Returns {name: value} of the arguments that the constructor was given, except for rng."""
+        arguments, named = self._arguments
+        names = [name for name in inspect.signature(type(self)).parameters]
+        return {name: value for name, value in [*zip(names, arguments), *named.items()] if name != "rng"}

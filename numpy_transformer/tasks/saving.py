@@ -1,0 +1,135 @@
+"""Saves a model that a script has trained as a run, which the commands use like one of `train`."""
+
+import json
+import os
+from typing import Any
+
+from ..data import KerasReader, TextReader, marks
+from ..data.reader import SPECIAL
+from ..models.rebuildable import RebuildableModel
+from ..module import Module, unfilled
+from ..training import Trainer
+from ..training.checkpoint import check_writable, write_checkpoint
+from ..training.trainer_state import history_arrays
+from .encoder import ENCODERS
+from .imported import meta_of
+from .options import options_of
+from .runs import MODELS, PAIRS, SCRIPT
+
+KINDS = {model_class: kind for kind, model_class in MODELS.items() if kind != "text2text"}     # the class is that of seq2seq
+LABELED = "classifier", "tagger"
+
+
+def save_run(path: str | os.PathLike, model: Module, *tokenizers: Any, labels: list[str] | None = None,
+             trainer: Trainer | None = None) -> None:
+    """Saves a model with its tokenizer as a run, which nt.load_run and the commands open: `generate`, `info`, `explore`, ...
+
+    The model of load_pretrained keeps its origin, so `export` takes its run, too.
+
+    Parameters:
+        path : path of the file, such as "lm.npz"; an existing file is replaced
+        model : CausalLanguageModel, EncoderDecoder, TextEncoder, SequenceClassifier, TokenClassifier or MaskedLanguageModel
+        tokenizers : the tokenizer; that of the source and that of the target, or one for both, if it is an EncoderDecoder;
+            a TextReader, or a tokenizer that one with its default settings uses, if it is an encoder
+        labels : list of str, the names of a classifier's classes or a tagger's tags, in the order of the outputs
+        trainer : the Trainer, whose history is then saved with the weights
+
+    Raises:
+        TypeError if a model or tokenizers of these classes cannot be saved. ValueError if tokenizers or labels do not fit
+        the model, if parts of it have been replaced since it was made, or if nothing can be written at this path.
+    """
+    check_writable(path)
+    tokens = [getattr(tokenizer, "tokens", tokenizer) for tokenizer in tokenizers]
+    check_classes(model, tokens)
+    arguments = arguments_of(model)
+    arrays = {f"model/{name}": parameter.data for name, parameter in model.named_parameters()}
+    if hasattr(model, "origin"):                # of load_pretrained
+        meta = meta_of(model, tokens[0])
+        arrays |= {f"unused/{name}": array for name, array in model.origin.unused.items()}
+    else:
+        meta = meta_of_own(model, arguments, tokenizers, tokens)
+    if labels is not None:
+        meta["corpus"] = meta["corpus"] | {"labels": list(labels)}
+    check_labels(model, meta["kind"], meta["corpus"].get("labels"))
+    if trainer is not None:
+        arrays |= history_arrays(trainer)
+    write_checkpoint(path, arrays, meta | {"config": SCRIPT, "step": 0 if trainer is None else trainer.steps})
+
+
+def check_classes(model, tokens):
+    """Raises TypeError unless the model is one of those that commands use, and has as many tokenizers as it needs."""
+    if type(model) not in KINDS:
+        raise TypeError(f"save_run saves {', '.join(one.__name__ for one in KINDS)}, and not {type(model).__name__}; save "
+                        "other models with np.savez(path, **model.state_dict())")
+    wrong = [one for one in tokens if not hasattr(one, "to_json")]
+    if wrong:
+        raise TypeError(f"a {type(wrong[0]).__name__} is no tokenizer; pass a tokenizer of numpy_transformer.data, such as "
+                        "CharTokenizer")
+    allowed = (1, 2) if KINDS[type(model)] in PAIRS else (1,)
+    if len(tokens) not in allowed:
+        wanted = "the tokenizer of the source and that of the target" if 2 in allowed else "its tokenizer"
+        raise TypeError(f"{len(tokens)} tokenizers were given, but a run of {type(model).__name__} consists of the model and "
+                        f"{wanted}")
+
+
+def meta_of_own(model, arguments, tokenizers, tokens):
+    """Returns what the file says besides the weights about a model that was made with its constructor."""
+    kind, options = KINDS[type(model)], options_of(type(model), arguments)
+    settings = {"seed": 1, "tokenizer": tokens[0].to_json()["kind"], "vocab_size": tokens[0].vocab_size}
+    if kind in ENCODERS:
+        reader = tokenizers[0] if isinstance(tokenizers[0], TextReader) else TextReader(tokens[0], options["max_len"])
+        sizes, reading = {"vocab_size": reader.vocab_size}, "keras" if isinstance(reader, KerasReader) else "bert"
+        settings |= {"vocab_size": tokens[0].vocab_size + SPECIAL - 1, "max_len": reader.max_len, "lower": reader.lower,
+                     "reading": reading, "text_column": "text", "label_column": "label"}
+    elif kind in PAIRS:
+        tokens = tokens * 2 if len(tokens) == 1 else tokens
+        sizes = {name: one.vocab_size + marks(one).first for name, one in zip(("src_vocab", "tgt_vocab"), tokens)}
+        settings |= {"max_len": options["max_len"], "task": None}
+    else:
+        sizes = {"vocab_size": tokens[0].vocab_size}
+        settings |= {"context": options["max_len"]}
+    for name, size in sizes.items():
+        if arguments[name] != size:
+            raise ValueError(f"the model was made with {name} = {arguments[name]}, but this tokenizer has {size} ids with "
+                             "the special ones; pass the tokenizer with which the model was trained")
+    return {"kind": kind, "model": arguments, "tokenizers": [one.to_json() for one in tokens], "corpus": {}, "best": None,
+            "settings": settings}
+
+
+def arguments_of(model: RebuildableModel) -> dict[str, Any]:
+    """Returns the arguments with which a model was made. Raises ValueError if they do not make the same model again."""
+    arguments = model.constructor_arguments()
+    for name, value in arguments.items():
+        try:
+            arguments[name] = json.loads(json.dumps(value, default=lambda array: array.tolist()))
+        except (AttributeError, TypeError) as error:
+            raise ValueError(f"a run stores the arguments of {type(model).__name__} as text, but {name} is a "
+                             f"{type(value).__name__}; choose {name} by its name") from error
+    with unfilled():
+        again = type(model)(**arguments, rng=0)
+    if outline(again) != outline(model):
+        changed = [name for name in outline(model).keys() | outline(again).keys()
+                   if outline(model).get(name) != outline(again).get(name)]
+        raise ValueError(f"parts of the {type(model).__name__} have been replaced since it was made, such as "
+                         f"{min(changed)!r}, and a run stores its arguments alone; nt.merge_lora takes back what add_lora did")
+    return arguments
+
+
+def outline(model):
+    """Returns {dotted name: class of the module, or shape of the parameter}."""
+    parts = {name: type(module).__name__ for name, module in model.named_modules()}
+    return parts | {name: parameter.data.shape for name, parameter in model.named_parameters()}
+
+
+def check_labels(model, kind, labels):
+    """Raises ValueError unless a classifier or tagger has a name for each of its outputs, and other models have none."""
+    if kind not in LABELED:
+        if labels is not None:
+            raise ValueError(f"a {type(model).__name__} has no labels; leave them out")
+        return
+    outputs = options_of(type(model), model.constructor_arguments())["num_classes"]
+    count = 2 if kind == "classifier" and outputs == 1 else outputs         # one logit decides between two classes
+    if labels is None or len(labels) != count:
+        given = "none" if labels is None else str(len(labels))
+        raise ValueError(f"a {type(model).__name__} with num_classes = {outputs} needs {count} labels, but {given} were "
+                         'given; pass their names in the order of the outputs, such as labels=["bad", "good"]')
