@@ -12,6 +12,7 @@ from PIL import Image
 
 import numpy_transformer as nt
 from numpy_transformer.checks.registry import CHECKS, OPTIMIZER_SAMPLES, SAMPLES, verdicts
+from numpy_transformer.texts.width import columns
 from numpy_transformer.zoo import attention, normalization
 from numpy_transformer.zoo.bug import Bug, Source, samples_of
 from numpy_transformer.zoo.models import MODELS, batch
@@ -219,7 +220,7 @@ def test_the_list_fits_the_terminal(capsys, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
     _, out, _ = run(capsys, "zoo")
     for line in out.splitlines():
-        assert len(line) <= width or len(line.split()) == 1        # a path is not split
+        assert columns(line) <= width or len(line.split()) == 1    # a path is not split
 
 
 @pytest.mark.slow
