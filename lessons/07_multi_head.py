@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 import numpy_transformer as nt
 from numpy_transformer.course import claim, figure, lesson, predict, show
-from numpy_transformer.layers.multi_head import merge_heads, split_heads
+from numpy_transformer.layers.heads import merge_heads, split_heads
 
 lesson.start(__name__)
 rng = np.random.default_rng(7)

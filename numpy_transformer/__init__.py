@@ -42,9 +42,10 @@ __all__ = [
     # layers/
     "Linear", "Softmax", "LogSoftmax", "ReLU", "GELU", "SiLU", "Tanh", "Dropout", "LayerNorm", "RMSNorm",
     "CrossEntropyLoss", "BinaryCrossEntropyLoss", "Embedding", "Unembedding", "SinusoidalPositionalEncoding",
-    "LearnedPositionalEmbedding", "RotaryEmbedding", "RelativePositionBias", "ScaledDotProductAttention", "UnscaledAttention",
+    "LearnedPositionalEmbedding", "RotaryEmbedding", "ALiBi", "RelativePositionBias", "ScaledDotProductAttention", "BiasedAttention",
+    "GroupedAttention", "UnscaledAttention",
     "FlashAttention", "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
-    "CrossAttention", "FeedForward", "SwiGLU", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
+    "CrossAttention", "FeedForward", "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
     "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",
     # models/
     "Encoder", "Decoder", "CrossAttentionDecoder", "EncoderDecoder", "make_model", "CausalLanguageModel", "TextEncoder",

@@ -16,12 +16,14 @@ import warnings
 import numpy as np
 
 from .argument_checks import called_class
+from .display import Displayed
 from .parameter import Parameter, drawing, owner_of, unfilled, without_memory
+from .tree import is_frozen, is_module, is_parameter, named_parts
 
 PILE = 1000                                     # forwards of one component that wait for their backward
 
 
-class Module:
+class Module(Displayed):
     """Base class of every component: a tree of modules and parameters, with a stack of saved values.
 
     There is nothing to register and no `super().__init__()` to call: parameters and children are found by walking
@@ -156,72 +158,6 @@ class Module:
                 taken.add(id(owner_of(array)))
         return self
 
-    def summary(self):
-        """Returns a table of all parameters, one a line: name, shape and count, and at the end the total."""
-        rows = [(name, str(p.data.shape), f"{p.data.size:,}") for name, p in self.named_parameters()]
-        rows.append((f"total of {type(self).__name__}", "", f"{self.num_parameters():,}"))
-        if any(map(is_frozen, self.parameters())):
-            rows.append(("not frozen", "", f"{self.num_parameters(trained=True):,}"))
-        name_width, shape_width, count_width = (max(map(len, column)) for column in zip(*rows))
-        return "\n".join(f"{name:<{name_width}}  {shape:<{shape_width}}  {count:>{count_width}}"
-                         for name, shape, count in rows)
-
-    def __repr__(self):
-        """Returns the class name with its settings and, if other modules lie inside, the number of parameters."""
-        parts = [self.extra_repr()]
-        if len(self.named_modules()) > 1:
-            parts.append(f"{self.num_parameters():,} parameters")
-        return f"{type(self).__name__}({', '.join(filter(None, parts))})"
-
-    def _repr_html_(self):
-        """Returns the tree of parts that a notebook shows, with the shapes and counts of their parameters."""
-        from . import markup
-        names = {id(part): name for name, part in named_parts(self)}
-        return markup.tree(*_tree("", self, names))
-
-    def extra_repr(self):
-        """Returns what repr shows between the parentheses: by default public numbers, booleans and short strings."""
-        shown = []
-        for name, value in vars(self).items():
-            simple = isinstance(value, (bool, int, float)) or (isinstance(value, str) and len(value) <= 20)
-            if simple and not name.startswith("_") and name not in ("training", "remembering"):
-                shown.append(f"{name}={value!r}")
-        return ", ".join(shown)
-
-
-def _tree(name, part, names, label=""):
-    """Returns (title, note, rows of its own parameters, branches) of a part; `names` has the first names."""
-    settings = part.extra_repr() if isinstance(part, Module) else ""
-    title = f"{label}{type(part).__name__}({settings})"
-    if names[id(part)] != name:
-        return title, f"the same as {names[id(part)]}", [], []
-    own = [(key, item) for key, item in _items(part) if is_parameter(item)]
-    rows = [[key, str(np.shape(item.data)), _count(f"{name}.{key}" if name else key, item, names)] for key, item in own]
-    branches = [_tree(f"{name}.{key}" if name else key, item, names, f"{key}: ")
-                for key, item in _items(part) if is_module(item)]
-    count = sum(np.size(item.data) for _, item in named_parts(part) if is_parameter(item))
-    return title, f"{count:,} parameters" if count else "", rows, branches
-
-
-def _count(name, parameter, names):
-    """Returns the number of entries of a parameter, or says where it has been counted already."""
-    first = names.get(id(parameter), name)
-    return f"{np.size(parameter.data):,}" if first == name else f"the same as {first}"
-
-
-def _items(part):
-    """Yields (name, item) of the modules and parameters directly below a part, those in lists as "blocks.0"."""
-    def flat(name, value):
-        if isinstance(value, (list, tuple)):
-            for index, item in enumerate(value):
-                yield from flat(f"{name}.{index}", item)
-        elif is_parameter(value) or is_module(value):
-            yield name, value
-
-    for key, value in vars(part).items():
-        if not key.startswith("_"):
-            yield from flat(key, value)
-
 
 def warn_of_pile(module):
     """Warns that the values of many forwards lie in memory, because no backward has used them."""
@@ -245,52 +181,3 @@ def _problems_of_state(own, state):
                 wrong_dtype.append(f"{name} {given.dtype} instead of {wanted.dtype}")
     lists = {"missing": missing, "unknown": unknown, "wrong shape": wrong_shape, "wrong dtype": wrong_dtype}
     return [f"{title}: {', '.join(names)}" for title, names in lists.items() if names]
-
-
-def named_parts(root):
-    """Returns a list of (dotted name, part) for root and for each module and parameter below it, each once.
-
-    Attributes and lists are visited in the order in which they were set. Any object with `forward` and `backward`
-    counts as a module, and any object with `.data` and `.grad` as a parameter, so classes that do not use this package
-    work too. Attributes whose names begin with an underscore are skipped.
-    """
-    found = []
-    seen = set()
-
-    def walk(name, part):
-        if isinstance(part, (list, tuple)):
-            for index, item in enumerate(part):
-                walk(f"{name}.{index}" if name else str(index), item)
-        elif id(part) not in seen and (is_parameter(part) or is_module(part)):
-            seen.add(id(part))
-            found.append((name, part))
-            if not is_parameter(part):
-                for key, value in vars(part).items():
-                    if not key.startswith("_"):
-                        walk(f"{name}.{key}" if name else key, value)
-
-    walk("", root)
-    return found
-
-
-def is_module(part):
-    """Returns True for a Module, and for any other object that has the methods forward and backward."""
-    if isinstance(part, Module):
-        return True
-    if isinstance(part, type) or not hasattr(part, "__dict__"):
-        return False
-    return callable(getattr(part, "forward", None)) and callable(getattr(part, "backward", None))
-
-
-def is_frozen(parameter):
-    """Returns True for a parameter that training leaves as it is; parameters of other classes are never frozen."""
-    return getattr(parameter, "frozen", False)
-
-
-def is_parameter(part):
-    """Returns True for a Parameter, and for any other object that has .data and .grad."""
-    if isinstance(part, Parameter):
-        return True
-    if isinstance(part, (Module, type)):
-        return False
-    return hasattr(part, "grad") and hasattr(part, "data")

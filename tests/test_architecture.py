@@ -11,7 +11,8 @@ import numpy_transformer
 
 ROOT = Path(numpy_transformer.__file__).parent
 STOREYS = {                                     # rooms in reading order: each may import those before it
-    "the Transformer": ["first_use", "argument_checks", "threads", "markup", "parameter", "module", "layers", "models", "training", "decoding",
+    "the Transformer": ["first_use", "types", "argument_checks", "threads", "markup", "parameter", "tree", "display", "module",
+                        "layers", "models", "training", "decoding",
                         "checks", "inspection"],
     "what it works on and is seen with": ["texts", "data", "views", "pretrained", "tasks", "zoo", "bench"],
     "the explorer": ["explorer"],

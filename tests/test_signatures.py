@@ -5,6 +5,7 @@ of optimizers, beam search and the base model are those of the papers that the d
 """
 
 import ast
+import importlib
 import inspect
 import re
 
@@ -13,8 +14,9 @@ import pytest
 import numpy_transformer as nt
 
 BLOCK = 'd_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5'
-ATTENTION = ("d_model, num_heads, num_kv_heads=None, dropout=0.0, bias=True, rotary=None, attention=None, rng=None, "
-             "d_head=None, qkv_bias=None")
+ATTENTION = "d_model, num_heads, num_kv_heads=None, dropout=0.0, bias=True, rotary=None, attention=None, rng=None, d_head=None"
+SETTINGS = 'norm_layer="layer", activation="{}", eps={}, num_kv_heads=None, bias=True, d_head=None'
+TEXT = f'norm="post", {SETTINGS.format("relu", 1e-6)}, positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True'
 TEXT_MODEL = "vocab_size, d_model, num_heads, num_layers, d_ff=None"
 SIGNATURES = {
     "Linear": "d_in, d_out, bias=True", "Embedding": "vocab_size, d_model, scale=False, pad_id=None",
@@ -32,23 +34,27 @@ SIGNATURES = {
     "MultiHeadAttention": ATTENTION, "SelfAttention": ATTENTION, "CrossAttention": ATTENTION,
     "FeedForward": 'd_model, d_ff, activation="relu", dropout=0.0, bias=True',
     "SwiGLU": 'd_model, d_ff, bias=False, rng=None, activation="silu"',
+    "Block": 'attention, feed_forward, norm1, norm2, dropout=0.0, norm="pre"',
+    "CrossBlock": 'attention, cross_attention, feed_forward, norm1, norm2, norm3, dropout=0.0, norm="pre"',
+    "Stack": "blocks, norm=None", "CrossStack": "blocks, norm=None", "GroupedAttention": "dropout=0.0", "ALiBi": "num_heads",
+    "BiasedAttention": "position_bias, dropout=0.0",
     "EncoderBlock": BLOCK, "DecoderBlock": f"{BLOCK}, cross_attention=False",
     "Encoder": f"num_layers, {BLOCK}, final_norm=None",
     "Decoder": f"num_layers, {BLOCK}, cross_attention=False, final_norm=None",
     "CrossEntropyLoss": "label_smoothing=0.0, ignore_id=None", "BinaryCrossEntropyLoss": "",
-    "CausalLanguageModel": f'{TEXT_MODEL}, max_len=1024, dropout=0.0, norm="pre", norm_layer="layer", '
-                           'activation="gelu", positions="learned", num_kv_heads=None, bias=True, tie_weights=True, '
-                           'scale_embedding=False, attention="plain", rng=None, init="gpt2", eps=1e-5, d_head=None, '
-                           'qkv_bias=None, rope_base=10000.0, rope_interleaved=True, rope_frequencies=None, '
-                           "ff_dropout=None",
+    "CausalLanguageModel": f'{TEXT_MODEL}, max_len=1024, dropout=0.0, rng=None, *, norm="pre", '
+                           f'{SETTINGS.format("gelu", 1e-5)}, positions="learned", attention="plain", tie_weights=True, '
+                           'scale_embedding=False, init="gpt2"',
     "EncoderDecoder": "src_vocab, tgt_vocab, d_model=512, num_heads=8, num_layers=6, d_ff=2048, dropout=0.1, "
-                      'max_len=5000, norm="pre", positions="sinusoidal", tie_weights=False, pad_id=0',
+                      f'max_len=5000, rng=None, *, norm="pre", {SETTINGS.format("relu", 1e-5)}, positions="sinusoidal", '
+                      "tie_weights=False, pad_id=0",
     "make_model": "src_vocab, tgt_vocab, N=6, d_model=512, d_ff=2048, h=8, dropout=0.1",
-    "TextEncoder": f'{TEXT_MODEL}, max_len=512, dropout=0.1, norm="post", activation="relu", eps=1e-6, '
-                   'positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True',
-    "SequenceClassifier": f"{TEXT_MODEL}, num_classes=1, hidden=64, dropout=0.1",
-    "TokenClassifier": f"{TEXT_MODEL}, num_classes=2, dropout=0.1",
-    "MaskedLanguageModel": f'{TEXT_MODEL}, activation="gelu", positions="learned", num_segments=2, eps=1e-6',
+    "TextEncoder": f"{TEXT_MODEL}, max_len=512, dropout=0.1, rng=None, *, {TEXT}",
+    "SequenceClassifier": f'{TEXT_MODEL}, num_classes=1, hidden=64, dropout=0.1, rng=None, pool="mean", '
+                          f'head_activation="relu", *, {TEXT}',
+    "TokenClassifier": f"{TEXT_MODEL}, num_classes=2, dropout=0.1, rng=None, *, {TEXT}",
+    "MaskedLanguageModel": f'{TEXT_MODEL}, max_len=512, dropout=0.1, rng=None, head_activation="gelu", *, norm="post", '
+                           f'{SETTINGS.format("gelu", 1e-6)}, positions="learned", num_segments=2',
     "LoRALinear": "linear, rank, alpha=None", "merge_lora": "model", "freeze": "model, *names",
     "add_lora": 'model, rank=8, targets=("query", "value"), alpha=None, trained=()', "unfreeze": "model, *names",
     "Module.load_state_dict": "self, state, copy=True, trained=False",
@@ -118,3 +124,19 @@ def test_the_docstring_states_the_defaults(name):
     text = inspect.getdoc(documented)
     section = re.split(r"\n(?:Shape|Backward|Raises|Source):", text[max(text.find("Parameters"), 0):])[0]
     assert {name: stated_default(name, section) for name in found} == found
+
+
+@pytest.mark.parametrize("name", ["numpy_transformer." + room for room in ("layers", "models", "decoding")])
+def test_no_constructor_has_more_than_twelve_parameters(name):
+    """The settings of a model stand in one dataclass, and count as one."""
+    module = importlib.import_module(name)
+    classes = [value for value in vars(module).values() if inspect.isclass(value)]
+    assert classes
+    for cls in classes:
+        names = list(inspect.signature(cls.__init__).parameters)[1:]
+        assert len(names) <= 12, (cls.__name__, len(names))
+
+
+def test_a_setting_that_a_model_does_not_have_is_told_by_its_name():
+    with pytest.raises(TypeError, match=r"TextEncoder\(\) got an unexpected keyword argument 'rotary'; its settings are norm, "):
+        nt.TextEncoder(11, 12, 2, 1, rotary=True)

@@ -45,7 +45,6 @@ def measure_decoding(length, tokens, threads, with_torch=False, rounds=5):
     try:
         for n in range(rounds + 1):
             cache = copy.deepcopy(prompt)
-            cache.layers = {layer: kept for layer, kept in zip(prompt.layers, cache.layers.values())}
             rest = iter(ids[length:, None])
             time.sleep(REST)
             cached_times = timer(lambda: model(next(rest), cache=cache))(tokens)

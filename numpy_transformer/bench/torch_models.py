@@ -30,7 +30,7 @@ class Attention(nn.Module):
         return self.output(y.transpose(1, 2).flatten(2))
 
 
-class Block(nn.Module):
+class TorchBlock(nn.Module):
     """A pre-norm block."""
 
     def __init__(self, config, bias, activation, causal=False, cross=False):
@@ -49,7 +49,7 @@ class Block(nn.Module):
         return x + self.dropout(self.down(self.dropout(self.activation(self.up(self.norms[-1](x))))))
 
 
-class PostNormBlock(Block):
+class PostNormBlock(TorchBlock):
     def __init__(self, config, activation, eps):
         super().__init__(config, True, activation)
         self.norms = nn.ModuleList([nn.LayerNorm(config.d_model, eps=eps) for _ in range(2)])
@@ -59,12 +59,12 @@ class PostNormBlock(Block):
         return self.norms[1](x + self.dropout(self.down(self.dropout(self.activation(self.up(x))))))
 
 
-class Stack(nn.Module):
+class TorchStack(nn.Module):
     """A stack of pre-norm blocks with a final norm."""
 
     def __init__(self, config, bias, activation, **kinds):
         super().__init__()
-        self.blocks = nn.ModuleList([Block(config, bias, activation, **kinds) for _ in range(config.layers)])
+        self.blocks = nn.ModuleList([TorchBlock(config, bias, activation, **kinds) for _ in range(config.layers)])
         self.norm = nn.LayerNorm(config.d_model, bias=bias)
 
     def forward(self, x, memory=None, cache=None):
@@ -79,7 +79,7 @@ class LanguageModel(nn.Module):
         self.embedding = nn.Embedding(config.vocab, config.d_model)
         self.positions = nn.Embedding(config.max_len or config.length, config.d_model)
         self.dropout = nn.Dropout(config.dropout)
-        self.decoder = Stack(config, config.bias, nn.GELU(approximate="tanh"), causal=True)
+        self.decoder = TorchStack(config, config.bias, nn.GELU(approximate="tanh"), causal=True)
         self.output = nn.Linear(config.d_model, config.vocab, bias=False)
         self.output.weight = self.embedding.weight
 
@@ -125,8 +125,8 @@ class SequenceToSequence(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.source, self.target = Embedded(config), Embedded(config)
-        self.encoder = Stack(config, True, nn.ReLU())
-        self.decoder = Stack(config, True, nn.ReLU(), causal=True, cross=True)
+        self.encoder = TorchStack(config, True, nn.ReLU())
+        self.decoder = TorchStack(config, True, nn.ReLU(), causal=True, cross=True)
         self.output = nn.Linear(config.d_model, config.vocab)
 
     def forward(self, source, target):

@@ -11,7 +11,7 @@ import numpy as np
 from ..module import Module
 from .gradcheck import is_float
 
-CHECKS = {}                                     # {name: Check}, filled by the files that define checks
+CHECKS: dict[str, "Check"] = {}                 # filled by the files that define checks
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import copy
 import inspect
 import math
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,9 @@ class Tolerances(NamedTuple):
     need_complex: bool = False
 
 
-def gradcheck(module, *inputs, seed=0, directions=None, randomize=True, central_tolerance=1e-6,
-              complex_tolerance=1e-12, need_complex=False, name=None):
+def gradcheck(module: Any, *inputs: Any, seed: int = 0, directions: int | None = None, randomize: bool = True,
+              central_tolerance: float = 1e-6, complex_tolerance: float = 1e-12, need_complex: bool = False,
+              name: str | None = None) -> GradcheckReport:
     """Checks every gradient that module.backward computes at the given inputs, and returns a GradcheckReport.
 
     The check differentiates L = sum(dy * forward(...)) with a random normal dy. It works in float64 on a copy, so the

@@ -113,7 +113,7 @@ def other(x):
 
 
 def near(a, b):
-    return np.shape(a) == np.shape(b) and np.linalg.norm(a - b) <= TOLERANCE * max(np.linalg.norm(b), 1e-300)
+    return np.shape(a) == np.shape(b) and np.linalg.norm(a - b) <= TOLERANCE * max(float(np.linalg.norm(b)), 1e-300)
 
 
 def listed(names):

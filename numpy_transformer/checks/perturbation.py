@@ -3,12 +3,12 @@
 import numpy as np
 
 from ..decoding import KeyValueCache
-from ..layers import CrossAttention, DecoderBlock, EncoderBlock, SelfAttention
-from ..models import CausalLanguageModel, Encoder, EncoderDecoder
+from ..layers import Block, CrossAttention, CrossBlock, SelfAttention
+from ..models import CausalLanguageModel, CrossStack, EncoderDecoder, Stack
 from .check import check, expect, expect_close, prepared
 from .gradcheck import is_float
 
-WITH_MEMORY = (CrossAttention, DecoderBlock, Encoder, EncoderDecoder)
+WITH_MEMORY = (CrossAttention, CrossBlock, CrossStack, EncoderDecoder)
 
 
 def dependence(module, inputs, argument):
@@ -49,7 +49,7 @@ def own_tokens(module, *inputs):
     return argument, np.tri(token_mask.shape[1], dtype=bool) & token_mask[:, None, :]
 
 
-@check("causality", SelfAttention, EncoderBlock, Encoder, CausalLanguageModel, EncoderDecoder)
+@check("causality", SelfAttention, Block, Stack, CausalLanguageModel, EncoderDecoder)
 def outputs_depend_on_the_past_only(module, *inputs):
     """Output t depends on each real token up to t, and on no later token or padding. Its residual is token t itself."""
     module, inputs = prepared(module, inputs)
@@ -133,8 +133,8 @@ def cached_equals_uncached(module, *inputs):
     if isinstance(module, EncoderDecoder):
         source, ids = inputs
         call = module.decode
-        constant = (module.encode(source), source)
-        per_token = ()
+        constant: tuple = (module.encode(source), source)
+        per_token = []
     else:
         ids, *per_token = inputs                # its token mask
         call = module
@@ -152,7 +152,7 @@ def cached_equals_uncached(module, *inputs):
     expect_close("output without a cache, after calls with one", forward(0, 2), whole[:, :2])
 
 
-@check("block formula", EncoderBlock)
+@check("block formula", Block)
 def a_block_follows_its_formula(block, x, *others):
     """x + f(norm(x)) for each sublayer f, or norm(x + f(x)), computed with the block's own parts."""
     block, (x, *others) = prepared(block, (x, *others))

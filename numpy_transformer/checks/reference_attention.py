@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from ..layers import (CrossAttention, FlashAttention, MultiHeadAttention, RelativePositionBias, RotaryEmbedding,
+from ..layers import (ALiBi, CrossAttention, FlashAttention, MultiHeadAttention, RelativePositionBias, RotaryEmbedding,
                       ScaledDotProductAttention, SelfAttention, UnscaledAttention)
 from .reference_layers import affine, reference, softmax_row
 
@@ -38,7 +38,7 @@ def attention(module, q, k, v, mask=None):
     group = H // k.shape[1]
     visible = visible_keys(mask, (B, H, T, S), getattr(module, "causal", False))
     position_bias = getattr(module, "position_bias", None)
-    biases = [None] * H if position_bias is None else relative_position_bias(position_bias, T, S)
+    biases = [None] * H if position_bias is None else POSITION_BIASES[type(position_bias)](position_bias, T, S)
     unscaled = isinstance(module, UnscaledAttention)
     return np.stack([np.stack([attend(q[b, h], k[b, h // group], v[b, h // group], visible[b, h], unscaled, biases[h])
                                for h in range(H)]) for b in range(B)])
@@ -66,6 +66,27 @@ def relative_position_bias(module, T, S):
     for h, t, s in np.ndindex(y.shape):
         y[h, t, s] = module.weight.data[bucket_of(module, s - (S - T + t)), h]      # the queries are the last T tokens
     return y
+
+
+def slopes(num_heads):
+    """Returns the slopes of ALiBi's heads as the published code finds them: powers of the first one."""
+    power = 1 << num_heads.bit_length() - 1                 # the largest power of two that is not above
+    first = 2 ** -(2 ** -(math.log2(power) - 3))
+    own = [first ** (h + 1) for h in range(power)]
+    return own if num_heads == power else own + slopes(2 * power)[::2][:num_heads - power]
+
+
+@reference("ALiBi", ALiBi)
+def alibi(module, T, S, positions=None):
+    positions = np.broadcast_to(np.arange(S) if positions is None else positions, (*np.shape(positions)[:-1], S))
+    y = np.empty((*positions.shape[:-1], module.num_heads, T, S))
+    for *b, h, t, s in np.ndindex(y.shape):
+        query, key = (int(positions[(*b, n)]) for n in (S - T + t, s))
+        y[(*b, h, t, s)] = -slopes(module.num_heads)[h] * max(query - key, key - query)
+    return y
+
+
+POSITION_BIASES = {RelativePositionBias: relative_position_bias, ALiBi: alibi}
 
 
 def pairs(module):
@@ -114,7 +135,7 @@ def multi_head(module, *inputs):
     if isinstance(module, (SelfAttention, CrossAttention)):
         inputs = (inputs[0], inputs[1], *inputs[1:])
     query, key, value = (x.astype(np.float64) for x in inputs[:3])
-    B, T, S = *query.shape[:2], key.shape[1]
+    B, T, S = len(query), query.shape[1], key.shape[1]
     visible = visible_keys(inputs[3] if len(inputs) > 3 else None, (B, module.num_heads, T, S))
     return np.stack([one_sequence(module, query[b], key[b], value[b], visible[b]) for b in range(B)])
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from .. import layers, models
 from ..layers import causal_mask, padding_mask
+from ..layers.multi_head import add_qkv_bias
+from ..models.parts import place_in_attention
 
 B, T, S, H, D, F, V, W, L = 3, 5, 7, 2, 12, 16, 11, 13, 2
 P = 0.3                                         # dropout probability
@@ -28,6 +30,7 @@ class Sample:
         inputs : function (draw) -> tuple of inputs, where draw is a Draw
         directions : number of random directions per tensor in the gradient check; None checks every entry
         loss : whether the component is a loss, which takes targets and returns a mean
+        gradients : whether there is a gradient to check; ALiBi has neither parameters nor float inputs
     """
 
     name: str
@@ -35,6 +38,7 @@ class Sample:
     inputs: Callable
     directions: int | None = None
     loss: bool = False
+    gradients: bool = True
 
     def make(self, seed=0):
         """Returns the component and a tuple of inputs, in float32."""
@@ -117,6 +121,48 @@ def relative(rng, **options):
     return layers.RelativePositionBias(4, 8, 6, rng=rng, **options)     # distances from 6 on share a bucket
 
 
+def block(rng):
+    """A Block of parts that EncoderBlock does not choose."""
+    attention = layers.SelfAttention(D, 4, 2, dropout=P, rng=rng, attention=layers.BiasedAttention(layers.ALiBi(4), P, rng))
+    return layers.Block(attention, layers.SwiGLU(D, F, rng=rng), layers.RMSNorm(D), layers.LayerNorm(D), dropout=P, rng=rng)
+
+
+def cross_block(rng):
+    attention, cross = layers.SelfAttention(D, 4, 2, P, rng=rng), layers.CrossAttention(D, 4, 1, P, rng=rng)
+    norms = [layers.RMSNorm(D) for _ in range(3)]
+    return layers.CrossBlock(attention, cross, layers.FeedForward(D, F, "silu", P, rng=rng), *norms, dropout=P, norm="post",
+                             rng=rng)
+
+
+def language_model(rng, d_model=D, num_heads=H, dropout=P, **settings):
+    return models.CausalLanguageModel(V, d_model, num_heads, L, d_ff=F, max_len=S, dropout=dropout, rng=rng, **settings)
+
+
+def qwen(rng, **settings):
+    """A language model with biases of queries, keys and values alone."""
+    model = language_model(rng, num_heads=4, **settings)
+    for block in model.decoder.blocks:
+        add_qkv_bias(block.attention)
+    return model
+
+
+def encoder_decoder(rng, src_vocab, num_layers=L, **settings):
+    return models.EncoderDecoder(src_vocab, W, D, H, num_layers=num_layers, d_ff=F, dropout=P, max_len=S, rng=rng, **settings)
+
+
+def t5(rng, **settings):
+    """An encoder-decoder with a deeper decoder, few buckets, and a factor of the output."""
+    model = encoder_decoder(rng, W, (L, 3), **settings)
+    for stack, causal in ((model.encoder, False), (model.decoder, True)):
+        place_in_attention(layers.RelativePositionBias(H, 8, 6, causal, rng=rng), stack)
+    model.output.factor = 0.3
+    return model
+
+
+def encoder(model_class, rng, **settings):
+    return model_class(V, D, H, L, d_ff=F, max_len=S, dropout=P, rng=rng, **settings)
+
+
 SAMPLES = [
     Sample("Linear", lambda rng: layers.Linear(D, F, rng=rng), sequence),
     Sample("Linear, no bias", lambda rng: layers.Linear(D, F, bias=False, rng=rng), sequence),
@@ -151,6 +197,11 @@ SAMPLES = [
     Sample("ScaledDotProductAttention, grouped", lambda rng: layers.ScaledDotProductAttention(P, rng), heads),
     Sample("RelativePositionBias", lambda rng: relative(rng), lambda draw: (T, S)),
     Sample("RelativePositionBias, causal", lambda rng: relative(rng, causal=True), lambda draw: (T, S)),
+    Sample("GroupedAttention", lambda rng: layers.GroupedAttention(P, rng), heads),
+    Sample("ALiBi", lambda rng: layers.ALiBi(3), lambda draw: (T, S), gradients=False),
+    Sample("ALiBi, padding", lambda rng: layers.ALiBi(4), lambda draw: (T, S, np.maximum(np.arange(S) - [[2], [0]], 0)),
+           gradients=False),
+    Sample("BiasedAttention, alibi", lambda rng: layers.BiasedAttention(layers.ALiBi(4), P, rng), heads),
     Sample("UnscaledAttention", lambda rng: layers.UnscaledAttention(relative(rng), P, rng), heads),
     Sample("UnscaledAttention, no bias", lambda rng: layers.UnscaledAttention(dropout=P, rng=rng), heads),
     Sample("FlashAttention", lambda rng: layers.FlashAttention(3), heads),
@@ -161,13 +212,15 @@ SAMPLES = [
            lambda rng: layers.SelfAttention(24, 4, 2, dropout=P, rotary=rotary(), rng=rng),
            lambda draw: (draw(B, T, 24), causal_mask(T))),
     Sample("SelfAttention, wide heads, biased queries",
-           lambda rng: layers.SelfAttention(D, 4, 2, P, bias=False, rotary=rotary(interleaved=False), rng=rng, d_head=6,
-                                            qkv_bias=True), masked),
+           lambda rng: add_qkv_bias(layers.SelfAttention(D, 4, 2, P, bias=False, rotary=rotary(interleaved=False), rng=rng,
+                                                         d_head=6)), masked),
     Sample("CrossAttention", lambda rng: layers.CrossAttention(D, H, dropout=P, rng=rng), two),
     Sample("FeedForward", lambda rng: layers.FeedForward(D, F, dropout=P, rng=rng), sequence),
     Sample("FeedForward, gelu", lambda rng: layers.FeedForward(D, F, "gelu", P, rng=rng), sequence),
     Sample("SwiGLU", lambda rng: layers.SwiGLU(D, F, rng=rng), sequence),
-    Sample("SwiGLU, gelu_tanh", lambda rng: layers.SwiGLU(D, F, True, rng, "gelu_tanh"), sequence),
+    Sample("SwiGLU, gelu_tanh", lambda rng: layers.SwiGLU(D, F, True, rng, activation="gelu_tanh"), sequence),
+    Sample("Block", lambda rng: block(rng), masked, 3),
+    Sample("CrossBlock, post-norm, grouped", lambda rng: cross_block(rng), with_memory, 3),
     Sample("EncoderBlock", lambda rng: layers.EncoderBlock(D, H, F, P, rng=rng), masked, 3),
     Sample("EncoderBlock, post-norm", lambda rng: layers.EncoderBlock(D, H, F, P, norm="post", rng=rng), masked, 3),
     Sample("DecoderBlock", lambda rng: layers.DecoderBlock(D, H, F, P, activation="gelu", rng=rng), masked, 3),
@@ -175,11 +228,13 @@ SAMPLES = [
            lambda rng: layers.DecoderBlock(D, H, F, P, cross_attention=True, rng=rng), with_memory, 3),
     Sample("DecoderBlock, cross-attention, post-norm",
            lambda rng: layers.DecoderBlock(D, H, F, P, norm="post", cross_attention=True, rng=rng), with_memory, 3),
-    Sample("Encoder", lambda rng: models.Encoder(L, D, H, F, P, rng=rng), masked, 3),
-    Sample("Encoder, post-norm", lambda rng: models.Encoder(L, D, H, F, P, norm="post", rng=rng), masked, 3),
-    Sample("Decoder", lambda rng: models.Decoder(L, D, H, F, P, rng=rng), masked, 3),
+    Sample("Stack", lambda rng: models.Stack([block(rng), block(rng)], layers.RMSNorm(D)), masked, 3),
+    Sample("CrossStack", lambda rng: models.CrossStack([cross_block(rng), cross_block(rng)]), with_memory, 3),
+    Sample("Encoder", lambda rng: models.Encoder(L, D, H, F, dropout=P, rng=rng), masked, 3),
+    Sample("Encoder, post-norm", lambda rng: models.Encoder(L, D, H, F, dropout=P, norm="post", rng=rng), masked, 3),
+    Sample("Decoder", lambda rng: models.Decoder(L, D, H, F, dropout=P, rng=rng), masked, 3),
     Sample("Decoder, cross-attention",
-           lambda rng: models.Decoder(L, D, H, F, P, cross_attention=True, rng=rng), with_memory, 3),
+           lambda rng: models.Decoder(L, D, H, F, dropout=P, cross_attention=True, rng=rng), with_memory, 3),
     Sample("CrossEntropyLoss", lambda rng: layers.CrossEntropyLoss(),
            lambda draw: (draw(B, T, V), draw.ids(V, B, T)), loss=True),
     Sample("CrossEntropyLoss, smoothed, ignoring", lambda rng: layers.CrossEntropyLoss(0.1, ignore_id=0),
@@ -187,50 +242,45 @@ SAMPLES = [
     Sample("BinaryCrossEntropyLoss", lambda rng: layers.BinaryCrossEntropyLoss(),
            lambda draw: (draw(B, T), draw.ids(2, B, T)), loss=True),
     Sample("CausalLanguageModel",
-           lambda rng: models.CausalLanguageModel(V, D, H, L, F, max_len=S, dropout=P, rng=rng), tokens_and_padding, 3),
+           lambda rng: language_model(rng), tokens_and_padding, 3),
     Sample("CausalLanguageModel, sinusoidal, post-norm",
-           lambda rng: models.CausalLanguageModel(V, D, H, L, F, S, P, norm="post", activation="relu",
-                                                  positions="sinusoidal", tie_weights=False, scale_embedding=True,
-                                                  rng=rng), tokens, 3),
+           lambda rng: language_model(rng, norm="post", activation="relu", positions="sinusoidal", tie_weights=False,
+                                      scale_embedding=True), tokens, 3),
     Sample("CausalLanguageModel, rotary, rms, swiglu, grouped",
-           lambda rng: models.CausalLanguageModel(V, 24, 4, L, F, S, P, norm_layer="rms", activation="swiglu",
-                                                  positions="rotary", num_kv_heads=2, bias=False, rng=rng),
-           tokens_and_padding, 3),
+           lambda rng: language_model(rng, d_model=24, num_heads=4, norm_layer="rms", activation="swiglu",
+                                      positions="rotary", num_kv_heads=2, bias=False), tokens_and_padding, 3),
     Sample("CausalLanguageModel, half-split, geglu, biased queries",
-           lambda rng: models.CausalLanguageModel(V, D, 4, L, F, S, P, norm_layer="rms", activation="geglu",
-                                                  positions="rotary", num_kv_heads=2, bias=False, tie_weights=False,
-                                                  rng=rng, eps=0.1, d_head=6, qkv_bias=True, rope_interleaved=False,
-                                                  rope_frequencies=[1.5, 0.4, 0.01]), tokens_and_padding, 3),
-    Sample("CausalLanguageModel, flash",
-           lambda rng: models.CausalLanguageModel(V, D, H, L, F, S, attention="flash", rng=rng), tokens_and_padding, 3),
-    Sample("EncoderDecoder", lambda rng: models.EncoderDecoder(V, W, D, H, L, F, P, S, rng=rng), translation, 3),
+           lambda rng: qwen(rng, norm_layer="rms", activation="geglu", num_kv_heads=2, bias=False, tie_weights=False, eps=0.1,
+                            d_head=6, positions=rotary(interleaved=False, frequencies=[1.5, 0.4, 0.01])),
+           tokens_and_padding, 3),
+    Sample("CausalLanguageModel, alibi, grouped",
+           lambda rng: language_model(rng, d_model=24, num_heads=4, num_kv_heads=2, positions="alibi"), tokens_and_padding, 3),
+    Sample("CausalLanguageModel, flash", lambda rng: language_model(rng, dropout=0.0, attention="flash"), tokens_and_padding,
+           3),
+    Sample("EncoderDecoder", lambda rng: encoder_decoder(rng, V), translation, 3),
     Sample("EncoderDecoder, post-norm, learned, tied",
-           lambda rng: models.EncoderDecoder(W, W, D, H, L, F, P, S, norm="post", positions="learned", tie_weights=True,
-                                             rng=rng), translation, 3),
+           lambda rng: encoder_decoder(rng, W, norm="post", positions="learned", tie_weights=True), translation, 3),
     Sample("EncoderDecoder, relative, rms, gated, tied",
-           lambda rng: models.EncoderDecoder(W, W, D, H, L, F, P, positions="relative", tie_weights=True,
-                                             activation="geglu_tanh", rng=rng, scale_embedding=False,
-                                             output_factor=0.3, num_decoder_layers=3, num_buckets=8, max_distance=6,
-                                             norm_layer="rms", bias=False, d_head=5), translation, 3),
-    Sample("TextEncoder", lambda rng: models.TextEncoder(V, D, H, L, F, S, P, rng=rng), tokens_and_padding, 3),
+           lambda rng: t5(rng, positions="relative", tie_weights=True, activation="geglu_tanh", scale_embedding=False,
+                          norm_layer="rms", bias=False, d_head=5), translation, 3),
+    Sample("TextEncoder", lambda rng: encoder(models.TextEncoder, rng), tokens_and_padding, 3),
     Sample("TextEncoder, unscaled, norm, first position",
-           lambda rng: models.TextEncoder(V, D, H, L, F, S, P, positions="learned", rng=rng, scale_embedding=False,
-                                          embedding_norm=True, first_position=2), tokens_and_padding, 3),
-    Sample("SequenceClassifier", lambda rng: models.SequenceClassifier(V, D, H, L, F, hidden=9, dropout=P, rng=rng),
-           padded_tokens, 3),
+           lambda rng: encoder(models.TextEncoder, rng, positions="learned", scale_embedding=False, embedding_norm=True,
+                               first_position=2), tokens_and_padding, 3),
+    Sample("TextEncoder, alibi", lambda rng: encoder(models.TextEncoder, rng, positions="alibi"), tokens_and_padding, 3),
+    Sample("SequenceClassifier", lambda rng: encoder(models.SequenceClassifier, rng, hidden=9), padded_tokens, 3),
     Sample("SequenceClassifier, three classes, padding seen, pre-norm",
-           lambda rng: models.SequenceClassifier(V, D, H, L, F, 3, 9, P, rng, norm="pre", mask_padding=False),
+           lambda rng: encoder(models.SequenceClassifier, rng, num_classes=3, hidden=9, norm="pre", mask_padding=False),
            padded_tokens, 3),
     Sample("SequenceClassifier, first token, tanh",
-           lambda rng: models.SequenceClassifier(V, D, H, L, F, 3, 9, P, rng, pool="first", head_activation="tanh"),
+           lambda rng: encoder(models.SequenceClassifier, rng, num_classes=3, hidden=9, pool="first", head_activation="tanh"),
            padded_tokens, 3),
-    Sample("TokenClassifier", lambda rng: models.TokenClassifier(V, D, H, L, F, 4, P, rng), tokens_and_padding, 3),
-    Sample("MaskedLanguageModel", lambda rng: models.MaskedLanguageModel(V, D, H, L, F, max_len=S, dropout=P, rng=rng),
-           segmented, 3),
-    Sample("MaskedLanguageModel, some positions",
-           lambda rng: models.MaskedLanguageModel(V, D, H, L, F, max_len=S, norm="pre", dropout=P, rng=rng),
+    Sample("TokenClassifier", lambda rng: encoder(models.TokenClassifier, rng, num_classes=4), tokens_and_padding, 3),
+    Sample("MaskedLanguageModel", lambda rng: encoder(models.MaskedLanguageModel, rng), segmented, 3),
+    Sample("MaskedLanguageModel, some positions", lambda rng: encoder(models.MaskedLanguageModel, rng, norm="pre"),
            lambda draw: (*segmented(draw), draw.ids(T, B, 4)), 3),
-    Sample("make_model", lambda rng: models.make_model(V, W, L, D, F, H, P, tie_weights=True, rng=rng), translation, 3),
+    Sample("make_model", lambda rng: models.make_model(V, W, L, D, d_ff=F, h=H, dropout=P, tie_weights=True, rng=rng),
+           translation, 3),
 ]
 
 
@@ -239,7 +289,7 @@ def find(names):
 
     Raises ValueError for an unknown name, with a list of the known ones.
     """
-    classes = {}
+    classes: dict[str, list[Sample]] = {}
     for sample in SAMPLES:
         classes.setdefault(sample.name.split(",")[0].lower(), []).append(sample)
     unknown = [name for name in names if name.lower() not in classes]

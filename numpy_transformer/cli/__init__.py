@@ -43,7 +43,7 @@ def parse(argv):
 
 
 def main(argv=None):
-    """Run one command and return its exit code; bad input is reported in one line on standard error, with exit code 2.
+    """Runs one command and returns its exit code; bad input is reported in one line on standard error, with exit code 2.
 
     Without a command, it says where to begin.
     """

@@ -83,7 +83,10 @@ def check_writable(name):
 
 def check_components(names, seed):
     """Returns a report for each sample of the named components."""
-    chosen = samples.find(names)
+    chosen = [sample for sample in samples.find(names) if sample.gradients]
+    if not chosen:
+        raise ValueError(f"{names[0]} has neither parameters nor float inputs, so there is no gradient to check; name a "
+                         "component that uses it")
     reports = []
     with Progress(len(chosen), "gradcheck", "component") as progress:
         for sample in chosen:

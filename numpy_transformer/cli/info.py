@@ -62,7 +62,7 @@ def sides_and_tokenizers(tokenizers):
 
 
 def print_origin(run):
-    """Print the family of a published model, and its sizes."""
+    """Prints the family of a published model, and its sizes."""
     if not is_published(run.meta):
         return
     from ..pretrained import remarks  # only published models need it
@@ -79,7 +79,7 @@ def print_origin(run):
 
 
 def print_progress(run):
-    """Print how far the training came, which weights are used, and the loss at the start and at the end."""
+    """Prints how far the training came, which weights are used, and the loss at the start and at the end."""
     meta = run.meta
     if meta["config"] == SCRIPT:
         print(f"saved by a script after {counted(meta['step'], 'step')} of training")
@@ -102,7 +102,7 @@ def print_progress(run):
 
 
 def print_settings(run):
-    """Print the settings that the run uses, then the names of the others."""
+    """Prints the settings that the run uses, then the names of the others."""
     of_train = run.meta["config"] not in (IMPORTED, SCRIPT)
     unused = set() if not of_train else {name for names, _ in TASKS[run.kind].unused_settings(run.settings) for name in names}
     print("\nsettings")
@@ -132,7 +132,7 @@ def summary_of_parts(model):
 
 
 def check(run, text):
-    """Print what the doctor for conversions finds with a text."""
+    """Prints what the doctor for conversions finds with a text."""
     from ..pretrained.doctor import diagnose  # only this option needs it
 
     if not run.tokenizers:

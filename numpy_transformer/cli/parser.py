@@ -41,7 +41,7 @@ class Formatter(argparse.ArgumentDefaultsHelpFormatter):
 
 
 def add_command(commands, name, run, **texts):
-    """Add a command and the options that every command has; returns its parser."""
+    """Adds a command and the options that every command has; returns its parser."""
     parser = commands.add_parser(name, formatter_class=Formatter, **texts)
     parser.add_argument("--traceback", action="store_true", help="show the Python traceback of an error")
     parser.set_defaults(run=run)

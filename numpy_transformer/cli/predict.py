@@ -140,7 +140,7 @@ def sentence_vectors(model, reader, rows):
 
 
 def read_lines(texts, reader):
-    """Yield (texts, their ids) in batches. The texts before one without a word are yielded before that one is reported."""
+    """Yields (texts, their ids) in batches. The texts before one without a word are yielded before that one is reported."""
     what = "TEXT" if texts else "line"
     count = 0
     for lines in numbered_batches(texts or standard_input()):

@@ -7,7 +7,7 @@ from .parser import number, option, whole_number
 
 
 def add_settings(parser, title, settings, presets):
-    """Add options without argparse defaults, so that `given_settings` can tell which were given; the help shows the
+    """Adds options without argparse defaults, so that `given_settings` can tell which were given; the help shows the
     default and what each named configuration sets.
     """
     group = parser.add_argument_group(title)

@@ -156,13 +156,13 @@ def load_pretrained(kind, given, out):
 
 
 def say(*lines):
-    """Print at once. If nothing reads standard output any more, the run continues."""
+    """Prints at once. If nothing reads standard output any more, the run continues."""
     with contextlib.suppress(OSError):
         print(*lines, sep="\n", flush=True)
 
 
 def save_settings(trainer, checkpoint, overwrite):
-    """Save before the first step, so that a run that is killed early can be resumed with its settings."""
+    """Saves before the first step, so that a run that is killed early can be resumed with its settings."""
     with mpi.together(trainer.comm):
         if trainer.rank == 0 and checkpoint.keep:
             remove_kept(checkpoint, overwrite)
@@ -182,7 +182,7 @@ def train(trainer, task, checkpoint):
 
 
 def finish(trainer, task, checkpoint, curves):
-    """Print the results, average the last saves, draw the curves."""
+    """Prints the results, averages the last saves and draws the curves."""
     report_validation(trainer, task)
     say(f"saved {str(checkpoint.path)!r} at step {trainer.steps:,}")
     say(*task.results(trainer.model))
@@ -206,7 +206,7 @@ def report_validation(trainer, task):
 
 
 def save_average(trainer, task, checkpoint):
-    """Write the mean of the weights of the last saves next to the run."""
+    """Writes the mean of the weights of the last saves next to the run."""
     kept = checkpoint.kept()
     trainer.model.load_state_dict(average_checkpoints(kept), trained=True)
     path = checkpoint.path_with_tag("average")

@@ -58,7 +58,7 @@ def check_picture(path, out):
 
 
 def remove_kept(checkpoint, overwrite):
-    """Remove the kept saves and the average of an earlier run of the same name."""
+    """Removes the kept saves and the average of an earlier run of the same name."""
     for path in filter(Path.exists, [*checkpoint.kept(), checkpoint.path_with_tag("average")]):
         if not overwrite:
             raise ValueError(f"{str(path)!r} exists already, from another run of this name; --overwrite replaces it, "

@@ -19,3 +19,7 @@ __all__ = ["claim", "figure", "lesson", "predict", "show", "slopes"]
 
 __getattr__ = opens_on_first_use(__name__, {"lesson": "lessons.lesson", **dict.fromkeys(
     ["claim", "figure", "predict", "show", "slopes"], "lessons.helpers")})
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -38,7 +38,7 @@ class GeneratedPairs:
 
 
 def copy(seed):
-    """Copy ten digits: the first example of The Annotated Transformer."""
+    """Copies ten digits: the first example of The Annotated Transformer."""
     sources = distinct_words(np.random.default_rng([seed, 1]), string.digits, 10, 10)
     return split("copy", sources, sources)
 
@@ -56,7 +56,7 @@ def sort(seed):
 
 
 def dates(seed):
-    """Convert written dates to ISO form: every day of a hundred years in four written forms.
+    """Converts written dates to ISO form: every day of a hundred years in four written forms.
 
     Ten years are the test set and two are the validation set. The lists are sorted by date, and pair i has form i % 4
     of `written_forms`.

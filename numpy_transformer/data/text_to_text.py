@@ -68,7 +68,7 @@ def task_of(source):
 
 
 def summarize(seed):
-    """Find the topic sentence among four or five sentences in random order.
+    """Finds the topic sentence among four or five sentences in random order.
 
     Two sentences are about a whole, such as "The garden is quiet."; the other two or three are about parts of one of
     them, such as the hedge of the garden, in the same words. The sentence about that whole is the answer. Neither its

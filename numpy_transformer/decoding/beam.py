@@ -4,10 +4,12 @@ import numpy as np
 
 from ..argument_checks import check_positive
 from ..layers.softmax import LogSoftmax
+from ..models import EncoderDecoder
 from .continuation import TargetContinuation
 
 
-def beam_search(model, source, bos, eos, max_len, beam=4, length_penalty=0.6, n_best=1, cached=True):
+def beam_search(model: EncoderDecoder, source: np.ndarray, bos: int, eos: int, max_len: int, beam: int = 4,
+                length_penalty: float = 0.6, n_best: int = 1, cached: bool = True) -> list[list[tuple[list[int], float]]]:
     """Returns for each source its n_best targets, best first, as a list of (ids, score).
 
     score = log P(ids) / lp,   lp = ((5 + length) / 6) ** length_penalty,   where length counts eos.
@@ -34,7 +36,7 @@ def beam_search(model, source, bos, eos, max_len, beam=4, length_penalty=0.6, n_
     if not 0 <= length_penalty < np.inf:
         raise ValueError(f"length_penalty = {length_penalty} must not be negative; 0.6 is usual, 0 switches it off")
     state = TargetContinuation(model, source, bos, cached)
-    finished = [[] for _ in state.ids]                      # for each source: (ids, score)
+    finished: list[list] = [[] for _ in state.ids]          # for each source: (ids, score)
     searched = list(range(len(finished)))                   # unfinished sources; each has `beam` rows of state
     state.select(np.repeat(searched, beam))
     scores = np.full((len(searched), beam), -np.inf)
@@ -77,8 +79,8 @@ def expand(totals, beam, vocab_size, eos, last):
     totals (beam * V) are the log probabilities of all extensions. At most `beam` of them end in eos, so the best
     2 beam hold `beam` that go on, if there are as many.
     """
-    ended = []
-    alive = []
+    ended: list[tuple[int, int, float]] = []
+    alive: list[tuple[int, int, float]] = []
     for rank, choice in enumerate(largest(totals, 2 * beam)):
         row, token = divmod(int(choice), vocab_size)
         total = float(totals[choice])

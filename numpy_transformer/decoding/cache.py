@@ -1,6 +1,12 @@
 """Keys and values that attention does not compute again while a model generates token by token."""
 
+import copy
+
 import numpy as np
+
+from ..layers.multi_head import CrossAttention, MultiHeadAttention
+from ..module import Module
+from ..tree import is_module
 
 
 class KeyValueCache:
@@ -17,13 +23,18 @@ class KeyValueCache:
     def __init__(self):
         self.length = 0
         self.token_mask = None
-        self.layers = {}
+        self.arrays = {}                        # {name: GrowingArray}
+        self.twins = {}                         # {id of a stack: (the stack, its caching twin)}
 
     def __repr__(self):
-        return f"KeyValueCache(length={self.length}, layers={len(self.layers)})"
+        return f"KeyValueCache(length={self.length}, arrays={len(self.arrays)})"
 
-    def __contains__(self, layer):
-        return layer in self.layers
+    def __deepcopy__(self, memo):
+        twin = KeyValueCache()
+        twin.length = self.length
+        twin.token_mask = copy.deepcopy(self.token_mask)
+        twin.arrays = copy.deepcopy(self.arrays)
+        return twin
 
     def advance(self, model, token_mask):
         """Counts new tokens, token_mask (B, T); returns the mask of all tokens so far, (B, length)."""
@@ -39,23 +50,79 @@ class KeyValueCache:
         self.token_mask = token_mask
         return token_mask
 
-    def extend(self, layer, k, v):
-        """Appends k and v (B, G, T, d) to those of the layer; returns all of them."""
-        keys, values = self.layers.setdefault(layer, (GrowingArray(), GrowingArray()))
-        return keys.append(k), values.append(v)
+    def caching(self, stack):
+        """Returns a twin of a stack of blocks that shares its parameters and keeps keys and values in this cache."""
+        if id(stack) not in self.twins:
+            self.twins[id(stack)] = stack, caching_twin(stack, self, "")
+        return self.twins[id(stack)][1]
 
-    def get(self, layer):
-        """Returns the keys and the values of the layer."""
-        keys, values = self.layers[layer]
-        return keys.array, values.array
+    def extend(self, layer, k, v):
+        """Appends k and v (B, G, T, d) to those of the layer with this name; returns all of them."""
+        return self.array(f"{layer}.keys").append(k), self.array(f"{layer}.values").append(v)
+
+    def array(self, name):
+        """Returns the GrowingArray of this name, which is empty at first."""
+        return self.arrays.setdefault(name, GrowingArray())
 
     def select(self, rows):
         """Keeps these rows of the batch, in this order; a row may be named several times (beam search)."""
         if self.length:
             self.token_mask = self.token_mask[rows]
-        for pair in self.layers.values():
-            for growing in pair:
-                growing.buffer = growing.buffer[rows]
+        for growing in self.arrays.values():
+            growing.buffer = growing.buffer[rows]
+
+
+def caching_twin(part, cache, name):
+    """Returns a copy of a part with the same parameters, in which every attention keeps keys and values in the cache."""
+    if isinstance(part, (list, tuple)):
+        return [caching_twin(item, cache, f"{name}.{number}") for number, item in enumerate(part)]
+    if not is_module(part) or not any(isinstance(inner, MultiHeadAttention) for _, inner in part.named_modules()):
+        return part
+    twin = copy.copy(part)
+    for method in ("forward", "backward"):      # of a part that is being recorded
+        vars(twin).pop(method, None)
+    if isinstance(part, CrossAttention):
+        twin.key = ComputedOnce(part.key, cache.array(f"{name}.key"))
+        twin.value = ComputedOnce(part.value, cache.array(f"{name}.value"))
+    elif isinstance(part, MultiHeadAttention):
+        twin.attention = CachingAttention(part.attention, cache, name)
+    else:
+        vars(twin).update({key: caching_twin(value, cache, f"{name}.{key}") for key, value in vars(part).items()})
+    return twin
+
+
+class CachingAttention(Module):
+    """Attention of new queries to all keys and values so far: it appends the new ones, and calls the attention inside.
+
+    Parameters: attention : component that takes q, k, v and a mask; cache : KeyValueCache; name : str, of the layer
+    Shape: as the attention, with the new k and v
+    """
+
+    def __init__(self, attention, cache, name):
+        self.attention = attention
+        self._cache = cache
+        self._name = name
+
+    def forward(self, q, k, v, mask=None):
+        return self.attention(q, *self._cache.extend(self._name, k, v), mask)
+
+    @property
+    def weights(self):
+        return self.attention.weights
+
+
+class ComputedOnce(Module):
+    """The output of a Linear for its first input, in each call: the memory of cross-attention stays the same.
+
+    Parameters: linear : Linear; kept : GrowingArray
+    """
+
+    def __init__(self, linear, kept):
+        self.linear = linear
+        self._kept = kept
+
+    def forward(self, x):
+        return self._kept.array if self._kept.length else self._kept.append(self.linear(x))
 
 
 class GrowingArray:

@@ -3,10 +3,12 @@
 import numpy as np
 
 from ..argument_checks import check_positive
+from ..models import EncoderDecoder
 from .continuation import TargetContinuation
 
 
-def greedy_decode(model, source, bos, eos, max_len, cached=True):
+def greedy_decode(model: EncoderDecoder, source: np.ndarray, bos: int, eos: int, max_len: int,
+                  cached: bool = True) -> np.ndarray:
     """Returns target ids (B, at most max_len), each the most likely token given those before it; bos is not included.
 
     A row that has reached eos is filled with eos. Decoding stops when all rows have reached it.

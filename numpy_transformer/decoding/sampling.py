@@ -1,13 +1,20 @@
 """Sampling: each token is drawn from the model's distribution, or from its more likely part."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from ..argument_checks import check_positive
 from ..layers.softmax import Softmax
+from ..models import CausalLanguageModel
+from ..types import Seed
 from .continuation import PromptContinuation
 
 
-def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, stop=(), rng=None, cached=True):
+def generate(model: CausalLanguageModel, ids: Any, count: int, temperature: float = 1.0, top_k: int | None = None,
+             top_p: float | None = None, stop: Sequence[int] = (), rng: Seed = None,
+             cached: bool = True) -> list[int] | list[list[int]]:
     """Returns the prompt ids followed by `count` new tokens, or fewer where a stop token comes first (it is included).
 
     Parameters:
@@ -24,7 +31,7 @@ def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, stop=()
     prompts = [ids] if is_single else ids
     state = PromptContinuation(model, prompts, cached)
     check_positive(count=count)
-    stop = set(np.ravel(stop).tolist())
+    stops = set(np.ravel(stop).tolist())
     seeds = np.random.default_rng(rng).integers(2 ** 63, size=len(prompts))
     streams = [np.random.default_rng(seed) for seed in seeds]
     texts = [list(map(int, prompt)) for prompt in prompts]
@@ -34,7 +41,7 @@ def generate(model, ids, count, temperature=1.0, top_k=None, top_p=None, stop=()
         tokens = [int(stream.choice(len(row), p=row)) for stream, row in zip(streams, p)]
         for row in np.flatnonzero(unfinished):
             texts[row].append(tokens[row])
-            unfinished[row] = tokens[row] not in stop
+            unfinished[row] = tokens[row] not in stops
         if not unfinished.any():
             break
         state.append(tokens)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..layers import MultiHeadAttention
-from ..layers.blocks import EncoderBlock
+from ..layers.blocks import Block
 from ..module import Module
 from ..training import SGD, Adam
 from . import switches
@@ -127,7 +127,7 @@ def edit_off(example, edited, edit):
     if isinstance(name, str) and name not in parts:
         name = name.removesuffix(".attention")              # the attention of the heads inside it
     if not isinstance(name, str) or name not in parts:
-        raise ValueError(sentence(f"errors.edits.{'block' if PARTS[what] is EncoderBlock else 'attention'}", group=shown(group),
+        raise ValueError(sentence(f"errors.edits.{'block' if PARTS[what] is Block else 'attention'}", group=shown(group),
                                   similar=similar(group, parts)))
     check_allowed = {"head": check_head, "residual": check_residual}.get(what)
     argument = check_allowed(parts[name], edit) if check_allowed else ()
@@ -162,7 +162,7 @@ def edit_bug(example, edited, edit):
         raise ValueError(sentence("errors.edits.bug", name=shown(name), similar=similar(name, bugs)))
     bug, place = bugs[name]
     blocks = [part for _, part in edited.model.named_modules() if isinstance(part, switches.SwitchedBlock)]
-    if bug.target is EncoderBlock and any(block.skip is None for block in blocks):
+    if bug.target is Block and any(block.skip is None for block in blocks):
         raise ValueError(sentence("errors.edits.bug_of_residual", name=name))
     zoo.apply(bug, place)
     edited.model.eval(remember=True)            # try it: some bugs need other shapes
@@ -246,7 +246,7 @@ def shown(value):
 
 ZOO = f"{__package__.rpartition('.')[0]}.zoo"
 EDITS = {"text": edit_text, "weight": edit_weight, "off": edit_off, "bug": edit_bug, "step": edit_step}
-PARTS = {"head": MultiHeadAttention, "mask": MultiHeadAttention, "scale": MultiHeadAttention, "block": EncoderBlock,
-         "residual": EncoderBlock}
+PARTS = {"head": MultiHeadAttention, "mask": MultiHeadAttention, "scale": MultiHeadAttention, "block": Block,
+         "residual": Block}
 SWITCHES = {"head": switches.switch_head_off, "mask": switches.switch_mask_off, "scale": switches.switch_scale_off,
             "block": switches.switch_block_off, "residual": switches.switch_residual_off}

@@ -4,9 +4,11 @@ import html
 import tempfile
 import webbrowser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from ..module import Module
 from ..training.checkpoint import check_writable
 from .arrays import ArrayExample
 from .page import MARK, render
@@ -17,7 +19,8 @@ from .wording import sentence
 AGREES = 1e-5                                   # relative error of a right gradient, at most
 
 
-def explore(model, inputs, targets=None, criterion=None, *, tokens=None, title=None, proof=True):
+def explore(model: Any, inputs: Any, targets: np.ndarray | None = None, criterion: Module | None = None, *,
+            tokens: Any = None, title: str | None = None, proof: bool = True) -> "Explorer":
     """Records one training step of a model and returns it as a page to explore: an `Explorer`.
 
     The step is computed by a float64 copy of the model with dropout off; the model itself stays unchanged. In a notebook,

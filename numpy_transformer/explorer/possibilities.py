@@ -6,7 +6,7 @@ import numpy as np
 
 from ..inspection import record
 from ..layers import FlashAttention, MultiHeadAttention, UnscaledAttention
-from ..layers.blocks import CrossAttentionBlock, EncoderBlock
+from ..layers.blocks import Block, CrossBlock
 from ..module import Module
 from ..texts import table
 from .naming import spoken
@@ -29,7 +29,7 @@ def switchable(example):
     model = example.model
     parts = model.named_modules() if isinstance(model, Module) else []
     attentions = [(name, part) for name, part in parts if isinstance(part, MultiHeadAttention)]
-    blocks = [(name, part) for name, part in parts if isinstance(part, EncoderBlock)]
+    blocks = [(name, part) for name, part in parts if isinstance(part, Block)]
     masked = masked_attentions(example, attentions)
     return {"heads": [{"group": name, "title": title_of(name), "count": part.num_heads} for name, part in attentions],
             "blocks": [{"group": name, "title": title_of(name)} for name, _ in blocks],
@@ -55,7 +55,7 @@ def masked_attentions(example, attentions):
 
 def sublayers_of(block):
     """Returns the names of the sublayers of a block, in forward's order."""
-    cross = ["cross_attention"] if isinstance(block, CrossAttentionBlock) else []
+    cross = ["cross_attention"] if isinstance(block, CrossBlock) else []
     return ["attention", *cross, "feed_forward"]
 
 

@@ -1,11 +1,11 @@
 """Rules for components whose inside cannot be inferred from the arrays, because it consists of matrix products."""
 
-import math
-
 import numpy as np
 
-from ..layers import Dropout, RelativePositionBias, ScaledDotProductAttention, Softmax, UnscaledAttention
+from ..layers import ALiBi, Dropout, RelativePositionBias, ScaledDotProductAttention, Softmax
 from .origin import Computation, sum_to
+
+POSITION_BIASES = ALiBi, RelativePositionBias
 
 
 def rule_of(call):
@@ -18,7 +18,7 @@ def rule_of(call):
 
 def one_softmax(call):
     """Attention as it should be: one softmax, perhaps with dropout, and nothing before it but a bias of the scores."""
-    inner = [child for child in call.children if not isinstance(child.module, (Dropout, RelativePositionBias))]
+    inner = [child for child in call.children if not isinstance(child.module, (Dropout, *POSITION_BIASES))]
     softmax = [child for child in inner if isinstance(child.module, Softmax)]
     return len(softmax) == 1 and inner[0] is softmax[0] and {"q", "k", "v"} <= set(call.inputs)
 
@@ -33,7 +33,7 @@ def attention(graph, call, scope, inputs):
     softmax = call.children[first]
     after = next((index for index, child in enumerate(call.children)
                   if index > first and not isinstance(child.module, Dropout)), len(call.children))
-    usual_scale = 1.0 if isinstance(call.module, UnscaledAttention) else 1 / math.sqrt(call.inputs["q"].shape[-1])
+    usual_scale = 1 / call.module.divisor(call.inputs["q"].shape[-1])
     scale = getattr(call.module, "scale", usual_scale)
     array = softmax.inputs["x"]
     used = {name: inputs[name] for name in ("q", "k")}

@@ -10,6 +10,7 @@ import textwrap
 
 from ..module import Module
 
+STEP = r"self\.((?:score|average)(?:_backward)?)\("            # of ScaledDotProductAttention
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -22,7 +23,7 @@ def describe_class(cls, functions=()):
     """Returns the entry of a class in the document's "classes".
 
     Parameters: functions : pairs (file, first line) of the functions in which the class called its parts; those that
-        stand in a base class are shown too
+        stand in a base class are shown too, and the steps of attention that forward and backward consist of
     """
     entry = {"summary": "", "backward": backward_lines(cls), "file": "", "forward": None, "backward_source": None,
              "more": []}
@@ -33,10 +34,11 @@ def describe_class(cls, functions=()):
         entry[key] = source_of(getattr(cls, name, None))
     sources = [entry[key] for key in ("forward", "backward_source") if entry[key] is not None]
     entry["file"] = sources[0]["file"] if sources else ""
+    steps = {name for source in sources for line in source["lines"] for name in re.findall(STEP, line)}
     for base in cls.__mro__[:-1]:
         for name, function in vars(base).items():
             code = getattr(function, "__code__", None)
-            if code is None or (code.co_filename, code.co_firstlineno) not in functions:
+            if code is None or (code.co_filename, code.co_firstlineno) not in functions and name not in steps:
                 continue
             source = source_of(function)
             if source is not None and source not in sources:
@@ -111,9 +113,16 @@ def lines_of_arrays(cls, inputs, parameters):
 def lines_of_attention(cls, kind):
     """Returns the lines in which scaled dot-product attention makes its scores, or its weighted sum, and backward.
 
-    They are looked for in the class and in its bases, because a subclass may leave the computation to its base.
+    They are looked for in the class and in its bases, because a subclass may leave the computation to its base: in the
+    methods of this step, or in a forward and a backward that do everything themselves.
     """
+    step = "score" if kind == "scores" else "average"
     for base in cls.__mro__:
+        forward, backward = (source_of(vars(base).get(name)) for name in (step, f"{step}_backward"))
+        if forward is not None and backward is not None:
+            made = ("dq", "dk") if kind == "scores" else ("dp", "dv")
+            lines = {"y": last_return(forward)} | {name: assignment(backward, name) for name in made}
+            return {name: line for name, line in lines.items() if line is not None}
         forward, backward = (source_of(vars(base).get(name)) for name in ("forward", "backward"))
         if forward is None or backward is None or assignment(forward, "scores") is None:
             continue

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from ..layers import FlashAttention, MultiHeadAttention
-from ..layers.blocks import CrossAttentionBlock, EncoderBlock
+from ..layers.blocks import Block, CrossBlock
 from ..module import Module
 
 SUBLAYERS = {"attention": 1, "cross_attention": 2}      # the residual connection around each; feed_forward has the last
@@ -97,7 +97,7 @@ class SwitchedAttention(Module):
         return dq, dk, dv
 
 
-class SwitchedBlock(EncoderBlock):
+class SwitchedBlock(Block):
     """A block that is switched off as a whole, or without some of its residual connections.
 
     Attributes: skip : PassThrough if the block is off; add, add2, add3 : WithoutResidual in place of the addition around
@@ -106,10 +106,10 @@ class SwitchedBlock(EncoderBlock):
 
     skip = None
 
-    def forward(self, x, mask=None, positions=None, cache=None):
+    def forward(self, x, mask=None):
         if self.skip is not None:
             return self.skip(x)
-        x = self.sublayer(1, x, lambda x: self.attention(x, mask, positions, cache))
+        x = self.sublayer(1, x, lambda x: self.attention(x, mask))
         return self.sublayer(2, x, self.feed_forward)
 
     def backward(self, dx):
@@ -143,15 +143,15 @@ class SwitchedBlock(EncoderBlock):
         return (dy, dy) if add is None else add.backward(dy)
 
 
-class SwitchedCrossBlock(SwitchedBlock, CrossAttentionBlock):
+class SwitchedCrossBlock(SwitchedBlock, CrossBlock):
     """A SwitchedBlock with cross-attention. A block that is off sends no gradient to the memory: zeros."""
 
-    def forward(self, x, memory, mask=None, memory_mask=None, positions=None, cache=None):
+    def forward(self, x, memory, mask=None, memory_mask=None):
         if self.skip is not None:
             self.remember(memory.shape)
             return self.skip(x)
-        x = self.sublayer(1, x, lambda x: self.attention(x, mask, positions, cache))
-        x = self.sublayer(2, x, lambda x: self.cross_attention(x, memory, memory_mask, cache))
+        x = self.sublayer(1, x, lambda x: self.attention(x, mask))
+        x = self.sublayer(2, x, lambda x: self.cross_attention(x, memory, memory_mask))
         return self.sublayer(3, x, self.feed_forward)
 
     def backward(self, dx):
@@ -210,10 +210,10 @@ def switch_block_off(block):
 
 def switch_residual_off(block, sublayer):
     """Switches off the residual connection around "attention", "cross_attention" or "feed_forward"."""
-    has_cross_attention = isinstance(block, CrossAttentionBlock)
+    has_cross_attention = isinstance(block, CrossBlock)
     number = SUBLAYERS.get(sublayer, 3 if has_cross_attention else 2)
     setattr(switched_block(block), name_of_addition(number), WithoutResidual())
 
 
 def switched_block(block):
-    return mix_in(block, SwitchedCrossBlock if isinstance(block, CrossAttentionBlock) else SwitchedBlock)
+    return mix_in(block, SwitchedCrossBlock if isinstance(block, CrossBlock) else SwitchedBlock)

@@ -1,16 +1,18 @@
 """The influence of each input token on each output token: which outputs change, and by how much."""
 
 import copy
+from typing import Any
 
 import numpy as np
 
 from ..module import Module, named_parts
+from ..types import Seed
 from .recorder import record
 
 STEP = 1e-5                                     # relative to the largest entry of the perturbed input
 
 
-def influence(model, *inputs, of="", argument=0, directions=16, rng=0):
+def influence(model: Any, *inputs: Any, of: str = "", argument: int = 0, directions: int = 16, rng: Seed = 0) -> np.ndarray:
     """Returns a (T_out, T_in) array: entry t, s is the norm of the derivative of output t with respect to input s.
 
     That is the norm of one block of the Jacobian. It is measured with central differences of forward, so backward

@@ -1,7 +1,9 @@
 """A recorder of every call of every component. The components themselves contain no code for it."""
 
 import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -70,7 +72,7 @@ class Tape:
 
 
 @contextlib.contextmanager
-def record(model, change=None):
+def record(model: Any, change: Callable[[Call], None] | None = None) -> Iterator[Tape]:
     """Records inputs, output and gradients of every call of every component: `with record(model) as tape:`
 
     Each backward is matched with the latest forward of its component that had none yet: last in, first out, like

@@ -1,13 +1,16 @@
 """The components of a Transformer: in each file forward, and backward right under it."""
 
 from .activations import GELU, ReLU, SiLU, Tanh
+from .alibi import ALiBi
 from .attention import ScaledDotProductAttention
-from .blocks import CrossAttentionBlock, DecoderBlock, EncoderBlock
+from .biased import BiasedAttention
+from .blocks import Block, CrossAttentionBlock, CrossBlock, DecoderBlock, EncoderBlock
 from .dropout import Dropout
 from .embedding import Embedding, Unembedding
 from .feed_forward import FeedForward, SwiGLU
 from .flash import FlashAttention
 from .frozen import freeze, unfreeze
+from .grouped import GroupedAttention
 from .linear import Linear
 from .lora import LoRALinear, add_lora, merge_lora
 from .losses import BinaryCrossEntropyLoss, CrossEntropyLoss

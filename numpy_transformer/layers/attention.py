@@ -2,24 +2,12 @@
 
 import math
 
-import numpy as np
-
 from ..argument_checks import check_array
 from ..module import Module
 from .dropout import Dropout
+from .heads import repeat_heads, sum_over_groups
 from .masks import fit_mask, mask_scores
 from .softmax import Softmax
-
-
-def group_query_heads(x, k):
-    """(..., H, T, n) -> (..., G, H/G T, n): puts the query heads that share one of the G key heads into one matrix.
-
-    Grouped queries then need one matrix product for each key head, and backward's products sum over each group. With
-    H == G this returns x itself.
-    """
-    if x.shape[:-2] == k.shape[:-2]:
-        return x
-    return x.reshape(*k.shape[:-2], -1, x.shape[-1])
 
 
 class ScaledDotProductAttention(Module):
@@ -46,27 +34,47 @@ class ScaledDotProductAttention(Module):
     def forward(self, q, k, v, mask=None):
         check_array(self, q, k, v)
         check_shapes(q, k, v)
-        q = q / math.sqrt(q.shape[-1])          # scaling q is cheaper than scaling all scores
-        scores = (group_query_heads(q, k) @ k.mT).reshape(*q.shape[:-1], -1)                     # q kᵀ / sqrt(d)
+        scores = self.score(q, k)
         if mask is not None:
             mask_scores(scores, fit_mask(mask, scores.shape))
         weights = self.softmax(scores)
         self.weights = weights.view()
         self.weights.flags.writeable = False    # read-only, because backward needs these values unchanged
-        p = self.dropout(weights)
-        self.remember(q, k, v, p)
-        return (group_query_heads(p, v) @ v).reshape(*q.shape[:-1], -1)
+        return self.average(self.dropout(weights), v)
 
     def backward(self, dy):
-        q, k, v, p = self.recall()              # q is already divided by sqrt(d)
-        dy = group_query_heads(dy, v)
-        dv = group_query_heads(p, v).mT @ dy
-        dp = (dy @ v.mT).reshape(p.shape)
-        dscores = self.softmax.backward(self.dropout.backward(dp))          # 0 where p is 0, so also at masked scores
-        dscores = group_query_heads(dscores, k)
-        dk = dscores.mT @ group_query_heads(q, k)
-        dq = (dscores @ k).reshape(q.shape)
-        return dq / math.sqrt(q.shape[-1]), dk, dv
+        dp, dv = self.average_backward(dy)
+        dscores = self.softmax.backward(self.dropout.backward(dp))      # 0 where p is 0, so also at masked scores
+        dq, dk = self.score_backward(dscores)
+        return dq, dk, dv
+
+    def score(self, q, k):
+        """Returns the scores (B, H, T, S), a new array."""
+        q = q / self.divisor(q.shape[-1])       # before the product, because q has fewer entries than the scores
+        self.remember(q, k)
+        return q @ repeat_heads(k, q).mT
+
+    def score_backward(self, dscores):
+        q, k = self.recall()
+        dq = dscores @ repeat_heads(k, q)                   # scores = q @ k.mT
+        dk = sum_over_groups(dscores.mT @ q, k)
+        dq = dq / self.divisor(q.shape[-1])                 # q = q / sqrt(d)
+        return dq, dk
+
+    def average(self, p, v):
+        """Returns the means (B, H, T, e) of the values with the weights p (B, H, T, S)."""
+        self.remember(p, v)
+        return p @ repeat_heads(v, p)
+
+    def average_backward(self, dy):
+        p, v = self.recall()
+        dp = dy @ repeat_heads(v, p).mT                     # y = p @ v
+        dv = sum_over_groups(p.mT @ dy, v)
+        return dp, dv
+
+    def divisor(self, d):
+        """Returns the number that the products of queries and keys of width d are divided by."""
+        return math.sqrt(d)
 
 
 def check_shapes(q, k, v):

@@ -1,74 +1,50 @@
 """Encoder and decoder blocks: attention and feed-forward, each inside a residual connection with a norm."""
 
+import inspect
+
 import numpy as np
 
 from ..argument_checks import check_choice
 from ..module import Module
 from .dropout import Dropout
-from .feed_forward import ACTIVATIONS, GATED, FeedForward, SwiGLU
+from .feed_forward import make_feed_forward
 from .multi_head import CrossAttention, SelfAttention
-from .normalization import LayerNorm, RMSNorm
+from .normalization import LayerNorm
 
 
-def make_norm(norm_layer, d_model, eps, bias=True):
-    """Returns a LayerNorm for "layer" or an RMSNorm for "rms"; only LayerNorm has a bias."""
-    check_choice("norm_layer", norm_layer, ("layer", "rms"))
-    return RMSNorm(d_model, eps) if norm_layer == "rms" else LayerNorm(d_model, eps, bias)
-
-
-class EncoderBlock(Module):
-    """Self-attention and feed-forward, each in a residual connection with a norm.
+class Block(Module):
+    """Attention and a feed-forward layer, each in a residual connection with a norm. The block takes them as parts.
 
     pre:  x = x + dropout(f(norm(x)))        the annotated Transformer, GPT-2 and most models since
     post: x = norm(x + dropout(f(x)))        the paper
 
     Parameters:
-        d_model : int
-        num_heads : int, divides d_model
-        d_ff : int, the width of the hidden layer of the feed-forward part
-        dropout : float (0.1), on the output of each sublayer, the attention weights and FeedForward's hidden layer
+        attention : SelfAttention, or another component that takes x and a mask
+        feed_forward : FeedForward, SwiGLU, or another component that takes x
+        norm1, norm2 : LayerNorm, RMSNorm, or another component that takes x
+        dropout : float (0.0), on the output of attention and of feed_forward
         norm : "pre" (default) or "post"
-        activation : "relu" (default), "gelu", "gelu_tanh" or "silu", as in FeedForward; or "swiglu", "geglu",
-            "geglu_tanh" or "reglu": a SwiGLU, whose gate has silu, gelu, gelu_tanh or relu, and no dropout inside
-        eps : float (1e-5), of the norms
-        norm_layer : "layer" (default) or "rms"
-        num_kv_heads : int or None (num_heads), as in MultiHeadAttention
-        bias : bool (True); False leaves out the biases of all Linears and LayerNorm's β
-        rotary : RotaryEmbedding or None, as in MultiHeadAttention
-        attention : ScaledDotProductAttention, FlashAttention or None, as in MultiHeadAttention
-        rng : generator or seed of initial weights and dropout, or None
-        ff_dropout : float or None (the value of dropout), on FeedForward's hidden layer; BERT and Keras use 0
-        d_head, qkv_bias : None, as in MultiHeadAttention
-    Shape: x (B, T, d_model), mask=None (nothing is hidden) -> y (B, T, d_model); B may be absent. `positions` and
-        `cache` as in MultiHeadAttention.
+        rng : generator or seed of the dropout, or None
+    Shape: x (B, T, d_model), mask=None (nothing is hidden) -> y (B, T, d_model); B may be absent
     Backward: forward in reverse; at each residual connection the gradients of both branches are added
     Source: Vaswani et al. 2017, sections 3.1 and 5.4; pre-norm: Xiong et al. 2020.
     """
 
-    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                 norm_layer="layer", num_kv_heads=None, bias=True, rotary=None, attention=None, rng=None,
-                 ff_dropout=None, d_head=None, qkv_bias=None):
+    def __init__(self, attention, feed_forward, norm1, norm2, dropout=0.0, norm="pre", rng=None):
         check_choice("norm", norm, ("pre", "post"))
-        check_choice("activation", activation, (*ACTIVATIONS, *GATED))
-        rng = np.random.default_rng(rng)
         self.pre_norm = norm == "pre"
-        self.norm1 = make_norm(norm_layer, d_model, eps, bias)
-        self.attention = SelfAttention(d_model, num_heads, num_kv_heads, dropout, bias, rotary, attention, rng, d_head,
-                                       qkv_bias)
-        self.norm2 = make_norm(norm_layer, d_model, eps, bias)
-        if activation in GATED:
-            self.feed_forward = SwiGLU(d_model, d_ff, bias, rng, GATED[activation])
-        else:
-            ff_dropout = dropout if ff_dropout is None else ff_dropout
-            self.feed_forward = FeedForward(d_model, d_ff, activation, ff_dropout, bias, rng)
+        self.norm1 = norm1
+        self.attention = attention
+        self.norm2 = norm2
+        self.feed_forward = feed_forward
         self.dropout = Dropout(dropout, rng)
 
-    def forward(self, x, mask=None, positions=None, cache=None):
+    def forward(self, x, mask=None):
         if self.pre_norm:
-            x = x + self.dropout(self.attention(self.norm1(x), mask, positions, cache))
+            x = x + self.dropout(self.attention(self.norm1(x), mask))
             x = x + self.dropout(self.feed_forward(self.norm2(x)))
         else:
-            x = self.norm1(x + self.dropout(self.attention(x, mask, positions, cache)))
+            x = self.norm1(x + self.dropout(self.attention(x, mask)))
             x = self.norm2(x + self.dropout(self.feed_forward(x)))
         return x
 
@@ -83,73 +59,37 @@ class EncoderBlock(Module):
             dx = dx + self.attention.backward(self.dropout.backward(dx))
         return dx
 
-
-def become_subclass(module, base, subclass):
-    """Turns a new instance of `base` into one of `subclass`, whose forward and backward use cross-attention.
-
-    Raises: ValueError if the module belongs to another subclass of `base` and has the forward of `base`.
-    """
-    if type(module) is base:
-        module.__class__ = subclass
-    elif type(module).forward is base.forward:
-        raise ValueError(f"the forward of {type(module).__name__} takes no memory; to use cross_attention=True, let it "
-                         f"inherit from {subclass.__name__}")
+    def extra_repr(self):
+        return f"norm={'pre' if self.pre_norm else 'post'!r}"
 
 
-class DecoderBlock(EncoderBlock):
-    """An EncoderBlock for decoders. The block itself hides nothing: pass causal_mask(T), as the models do.
-
-    With cross_attention=True it becomes a CrossAttentionBlock: its forward also takes the encoder's output.
+class CrossBlock(Block):
+    """A Block with a third part between the two others: attention to the encoder's output.
 
     Parameters:
-        d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5 : as in EncoderBlock
-        cross_attention : bool (False); True gives a CrossAttentionBlock
-        norm_layer="layer", num_kv_heads=None, bias=True, rng=None, d_head=None, qkv_bias=None : as in EncoderBlock
-        options : EncoderBlock's rotary, attention and ff_dropout
-    Shape: x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent
-    Backward: dy -> dx
-    Raises: ValueError if cross_attention=True is given to a subclass that has the forward of DecoderBlock.
-    Source: Vaswani et al. 2017, section 3.1.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                 cross_attention=False, norm_layer="layer", num_kv_heads=None, bias=True, rng=None, d_head=None,
-                 qkv_bias=None, **options):
-        rng = np.random.default_rng(rng)
-        super().__init__(d_model, num_heads, d_ff, dropout, norm, activation, eps, norm_layer, num_kv_heads, bias,
-                         rng=rng, d_head=d_head, qkv_bias=qkv_bias, **options)
-        self.cross_attention = None
-        if cross_attention:
-            self.cross_attention = CrossAttention(d_model, num_heads, num_kv_heads, dropout, bias, rng=rng,
-                                                  d_head=d_head, qkv_bias=qkv_bias)
-            self.norm3 = make_norm(norm_layer, d_model, eps, bias)
-            become_subclass(self, DecoderBlock, CrossAttentionBlock)
-
-
-class CrossAttentionBlock(DecoderBlock):
-    """A decoder block of the 2017 Transformer: self-attention, attention to the encoder's output, feed-forward.
-
-    Parameters: as DecoderBlock, without cross_attention
+        attention, feed_forward, norm1, norm2 : as in Block
+        cross_attention : CrossAttention, or another component that takes x, memory and a mask; it comes after norm2
+        norm3 : as norm1; it comes before feed_forward (pre-norm; post-norm has each norm after its sublayer)
+        dropout=0.0, norm="pre", rng=None : as in Block
     Shape: x (B, T, d_model), memory (B, S, d_model), mask=None, memory_mask=None -> y (B, T, d_model); B may be absent.
-        memory is the encoder's output, and memory_mask hides parts of it. `cross_attention` comes after `norm2`, and
-        `norm3` before `feed_forward` (pre-norm; post-norm has each norm after its sublayer).
+        memory is the encoder's output, and memory_mask hides parts of it.
     Backward: dy -> dx, dmemory
     Source: Vaswani et al. 2017, section 3.1 and figure 1.
     """
 
-    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                 norm_layer="layer", num_kv_heads=None, bias=True, rng=None, **options):
-        super().__init__(d_model, num_heads, d_ff, dropout, norm, activation, eps, True, norm_layer, num_kv_heads, bias,
-                         rng, **options)
+    def __init__(self, attention, cross_attention, feed_forward, norm1, norm2, norm3, dropout=0.0, norm="pre", rng=None):
+        super().__init__(attention, feed_forward, norm1, norm2, dropout=dropout, norm=norm, rng=rng)
+        self.cross_attention = cross_attention
+        self.norm3 = norm3
 
-    def forward(self, x, memory, mask=None, memory_mask=None, positions=None, cache=None):
+    def forward(self, x, memory, mask=None, memory_mask=None):
         if self.pre_norm:
-            x = x + self.dropout(self.attention(self.norm1(x), mask, positions, cache))
-            x = x + self.dropout(self.cross_attention(self.norm2(x), memory, memory_mask, cache))
+            x = x + self.dropout(self.attention(self.norm1(x), mask))
+            x = x + self.dropout(self.cross_attention(self.norm2(x), memory, memory_mask))
             x = x + self.dropout(self.feed_forward(self.norm3(x)))
         else:
-            x = self.norm1(x + self.dropout(self.attention(x, mask, positions, cache)))
-            x = self.norm2(x + self.dropout(self.cross_attention(x, memory, memory_mask, cache)))
+            x = self.norm1(x + self.dropout(self.attention(x, mask)))
+            x = self.norm2(x + self.dropout(self.cross_attention(x, memory, memory_mask)))
             x = self.norm3(x + self.dropout(self.feed_forward(x)))
         return x
 
@@ -167,3 +107,92 @@ class CrossAttentionBlock(DecoderBlock):
             dx = self.norm1.backward(dx + dx_query)
             dx = dx + self.attention.backward(self.dropout.backward(dx))
         return dx, dmemory
+
+
+class EncoderBlock(Block):
+    """A Block of SelfAttention, a feed-forward layer and two LayerNorms of the given sizes.
+
+    Parameters:
+        d_model : int
+        num_heads : int, divides d_model
+        d_ff : int, the width of the hidden layer of the feed-forward part
+        dropout : float (0.1), on the output of each sublayer, the attention weights and FeedForward's hidden layer
+        norm : "pre" (default) or "post"
+        activation : "relu" (default), "gelu", "gelu_tanh" or "silu", as in FeedForward; or "swiglu", "geglu",
+            "geglu_tanh" or "reglu": a SwiGLU, whose gate has silu, gelu, gelu_tanh or relu, and no dropout inside
+        eps : float (1e-5), of the norms
+        rng : generator or seed of initial weights and dropout, or None
+    Shape: x (B, T, d_model), mask=None (nothing is hidden) -> y (B, T, d_model); B may be absent
+    Backward: as Block
+    Source: Vaswani et al. 2017, sections 3.1 and 5.4; pre-norm: Xiong et al. 2020.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5, rng=None):
+        rng = np.random.default_rng(rng)
+        attention = SelfAttention(d_model, num_heads, dropout=dropout, rng=rng)
+        feed_forward = make_feed_forward(activation, d_model, d_ff, dropout=dropout, rng=rng)
+        norm1, norm2 = LayerNorm(d_model, eps), LayerNorm(d_model, eps)
+        super().__init__(attention, feed_forward, norm1, norm2, dropout=dropout, norm=norm, rng=rng)
+
+
+def shows_init(cls):
+    """Decorates a class that has __new__: its signature is that of __init__, for help and for editors."""
+    _, *own = inspect.signature(cls.__init__).parameters.values()
+    cls.__signature__ = inspect.Signature(own)
+    return cls
+
+
+@shows_init
+class DecoderBlock(EncoderBlock):
+    """An EncoderBlock for decoders. The block itself hides nothing: pass causal_mask(T), as the models do.
+
+    Parameters:
+        d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5 : as in EncoderBlock
+        cross_attention : bool (False); if True, the constructor makes a CrossAttentionBlock, whose forward also takes the
+            encoder's output
+        rng=None : as in EncoderBlock
+    Shape: x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent
+    Backward: dy -> dx
+    Raises: ValueError if cross_attention=True is given to a subclass, which has the forward of DecoderBlock.
+    Source: Vaswani et al. 2017, section 3.1.
+    """
+
+    def __new__(cls, *sizes, cross_attention=False, **options):
+        return super().__new__(with_memory(cls, DecoderBlock, CrossAttentionBlock, cross_attention or sizes[7:8] == (True,)))
+
+    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
+                 cross_attention=False, rng=None):
+        rng = np.random.default_rng(rng)
+        super().__init__(d_model, num_heads, d_ff, dropout=dropout, norm=norm, activation=activation, eps=eps, rng=rng)
+        if cross_attention:
+            self.cross_attention = CrossAttention(d_model, num_heads, dropout=dropout, rng=rng)
+            self.norm3 = LayerNorm(d_model, eps)
+
+
+@shows_init
+class CrossAttentionBlock(CrossBlock, DecoderBlock):
+    """A CrossBlock of the given sizes, as in the decoder of 2017: self-attention, cross-attention, feed-forward.
+
+    Parameters: as DecoderBlock, with cross_attention=True
+    Shape: x (B, T, d_model), memory (B, S, d_model), mask=None, memory_mask=None -> y (B, T, d_model); B may be absent
+    Backward: dy -> dx, dmemory
+    Source: Vaswani et al. 2017, section 3.1 and figure 1.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
+                 cross_attention=True, rng=None):
+        DecoderBlock.__init__(self, d_model, num_heads, d_ff, dropout=dropout, norm=norm, activation=activation, eps=eps,
+                              cross_attention=True, rng=rng)
+
+
+def with_memory(cls, plain, crossing, wanted):
+    """Returns the class to make where `cls` is called with or without cross-attention: `crossing` in place of `plain`.
+
+    Raises: ValueError for another class that has the forward of `plain`.
+    """
+    if not wanted or issubclass(cls, crossing):
+        return cls
+    if cls is not plain and cls.forward is plain.forward:
+        raise ValueError(f"the forward of {cls.__name__} takes no memory; to use cross_attention=True, let it inherit from "
+                         f"{crossing.__name__}")
+    return crossing if cls is plain else cls

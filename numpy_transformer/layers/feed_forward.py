@@ -9,7 +9,6 @@ from .dropout import Dropout
 from .linear import Linear
 
 ACTIVATIONS = {"relu": ReLU, "gelu": GELU, "gelu_tanh": lambda: GELU("tanh"), "silu": SiLU}
-GATED = {"swiglu": "silu", "geglu": "gelu", "geglu_tanh": "gelu_tanh", "reglu": "relu"}   # name: activation
 
 
 class FeedForward(Module):
@@ -78,3 +77,23 @@ class SwiGLU(Module):
         a, u = self.recall()
         dh = self.down.backward(dy)
         return self.gate.backward(self.activation.backward(dh * u)) + self.up.backward(dh * a)
+
+
+def gated(activation):
+    """Returns a function that makes a SwiGLU with this activation; it has no dropout inside."""
+    return lambda d_model, d_ff, dropout, bias, rng: SwiGLU(d_model, d_ff, bias=bias, rng=rng, activation=activation)
+
+
+# What `activation` may be in a block besides the names in ACTIVATIONS: (d_model, d_ff, dropout, bias, rng) -> component
+FEED_FORWARDS = {"swiglu": gated("silu"), "geglu": gated("gelu"), "geglu_tanh": gated("gelu_tanh"), "reglu": gated("relu")}
+
+
+def make_feed_forward(activation, d_model, d_ff, *, dropout=0.0, bias=True, rng=None):
+    """Returns a FeedForward for a name in ACTIVATIONS, or what FEED_FORWARDS makes of any other name.
+
+    Raises: ValueError for an unknown name.
+    """
+    check_choice("activation", activation, (*ACTIVATIONS, *FEED_FORWARDS))
+    if activation in FEED_FORWARDS:
+        return FEED_FORWARDS[activation](d_model, d_ff, dropout, bias=bias, rng=rng)
+    return FeedForward(d_model, d_ff, activation, dropout, bias=bias, rng=rng)

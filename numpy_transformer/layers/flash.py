@@ -112,3 +112,7 @@ class FlashAttention(Module):
                 if crossed > 0:
                     mask_scores(s[..., :crossed, :], np.tri(crossed, stop - j, ahead + first - j, dtype=bool))
                 yield rows, keys, s
+
+
+# What `attention` may be in a causal model: (dropout, rng) -> component; None is what SelfAttention makes by itself
+ATTENTIONS = {"plain": lambda dropout, rng: None, "flash": lambda dropout, rng: FlashAttention(causal=True, dropout=dropout)}

@@ -60,7 +60,8 @@ def freeze(model, *names):
         model : Module
         names : of modules, lists of modules or parameters, such as "embedding", "encoder.blocks.0", "decoder.blocks" or
             "output.bias"; none: the whole model. A tied weight is one parameter, so it is frozen in both places
-    Returns: model
+    Returns: model, in which the layers whose weight is frozen are new ones with the same parameters; a layer that is given
+        by itself stays as it is, and its frozen form is returned
     Raises: ValueError for a name that the model does not have; then nothing is frozen.
     """
     return set_frozen(model, names, True)
@@ -80,10 +81,39 @@ def set_frozen(model, names, frozen):
         check_can_be_trained(model, parameters)
     for parameter in parameters:
         parameter.frozen = frozen
-    for _, module in model.forget().named_modules():
-        classes = FROZEN if getattr(getattr(module, "weight", None), "frozen", False) else THAWED
-        module.__class__ = classes.get(type(module), type(module))
-    return model
+    new = {id(module): other_form(module) for _, module in model.forget().named_modules()}
+    return replace(model, {key: module for key, module in new.items() if module is not None})
+
+
+def other_form(module):
+    """Returns a layer with the same parameters that does, or does not, compute the gradient of its weight; or None.
+
+    None means that the module is as it should be: frozen if its weight is, and otherwise plain.
+    """
+    forms = FROZEN if getattr(getattr(module, "weight", None), "frozen", False) else THAWED
+    if type(module) not in forms:
+        return None
+    other = forms[type(module)].__new__(forms[type(module)])
+    vars(other).update(vars(module))
+    return other
+
+
+def replace(model, new):
+    """Puts modules in the place of others, wherever these are attributes or in lists; `new` is {id: module}.
+
+    Returns: model, or what takes its place
+    """
+    def replaced(value):
+        if isinstance(value, list):
+            value[:] = map(replaced, value)
+            return value
+        return tuple(map(replaced, value)) if type(value) is tuple else new.get(id(value), value)
+
+    for _, module in model.named_modules():
+        for key, value in vars(module).items():
+            if not key.startswith("_"):
+                vars(module)[key] = replaced(value)
+    return replaced(model)
 
 
 def check_can_be_trained(model, parameters):

@@ -5,7 +5,7 @@ import numpy as np
 from ..argument_checks import check_last_dim, check_positive
 from ..module import Module, Parameter, unfilled
 from .fast import rows, sum_over_rows
-from .frozen import freeze, parameters_below, unfreeze
+from .frozen import freeze, parameters_below, replace, unfreeze
 from .initial_weights import uniform
 from .linear import Linear
 
@@ -131,12 +131,13 @@ def add_lora(model, rank=8, targets=("query", "value"), alpha=None, trained=(), 
     Source: Hu et al. 2021, section 4; which weights: section 4.2 and section 7.1.
     """
     whole = {id(parameter) for name in trained for parameter in parameters_below(model, name)}
-    chosen = [linear for linear in linears_called(model, targets) if id(linear.weight) not in whole]
-    for linear in chosen:
-        check_update(linear, rank, alpha)
+    for linear in linears_called(model, targets):
+        if id(linear.weight) not in whole:
+            check_update(linear, rank, alpha)
     rng = np.random.default_rng(rng)
     freeze(model)
-    replace(model, {id(linear): LoRALinear(linear, rank, alpha, rng) for linear in chosen})
+    replace(model, {id(linear): LoRALinear(linear, rank, alpha, rng) for linear in linears_called(model, targets)
+                    if id(linear.weight) not in whole})
     if trained:
         unfreeze(model, *trained)
     return model
@@ -171,17 +172,3 @@ def linears_called(model, targets):
 
 def is_called(name, target):
     return f".{name}".endswith(f".{target}")
-
-
-def replace(model, new):
-    """Puts modules in the place of others, wherever these are attributes or in lists; `new` is {id: module}."""
-    def replaced(value):
-        if isinstance(value, list):
-            value[:] = map(replaced, value)
-            return value
-        return tuple(map(replaced, value)) if type(value) is tuple else new.get(id(value), value)
-
-    for _, module in model.named_modules():
-        for key, value in vars(module).items():
-            if not key.startswith("_"):
-                vars(module)[key] = replaced(value)

@@ -3,20 +3,12 @@
 import numpy as np
 
 from ..argument_checks import check_divides, check_positive
-from ..module import Module
+from ..module import Module, Parameter
 from .attention import ScaledDotProductAttention
+from .grouped import GroupedAttention
+from .heads import merge_heads, split_heads
 from .linear import Linear
-
-
-def split_heads(x, num_heads):
-    """(..., T, H d) -> (..., H, T, d), a view: head h holds the features from h d to (h + 1) d."""
-    return x.reshape(*x.shape[:-1], num_heads, -1).swapaxes(-2, -3)
-
-
-def merge_heads(x):
-    """(..., H, T, d) -> (..., T, H d), the inverse of split_heads."""
-    x = x.swapaxes(-2, -3)
-    return x.reshape(*x.shape[:-2], -1)
+from .token_positions import current_positions
 
 
 def width_of_head(d_model, num_heads, d_head=None):
@@ -41,32 +33,33 @@ class MultiHeadAttention(Module):
         dropout : float (0.0), on the attention weights
         bias : bool (True), in the Linears `query`, `key`, `value` and `output`
         rotary : RotaryEmbedding or None; rotates queries and keys
-        attention : ScaledDotProductAttention (None: a new one) or FlashAttention
+        attention : ScaledDotProductAttention (None: a new one) or another component that takes q, k, v and a mask, such as
+            FlashAttention or BiasedAttention
         rng : generator or seed of initial weights and dropout, or None
         d_head : int or None (d_model / num_heads), the width d of a head
-        qkv_bias : bool or None (the value of bias), in the Linears `query`, `key` and `value`
     Shape: query (B, T, d_model), key and value (B, S, d_model), mask 2-D or 4-D -> y (B, T, d_model); B may be absent.
-        `weights` (B, H, T, S) are those of the latest forward. `positions` (T,) or (B, T) go to the rotary embedding
-        where they are not 0 to T - 1. `cache`, a KeyValueCache, holds the keys and values of earlier tokens.
+        `weights` (B, H, T, S) are those of the latest forward.
     Backward: each step of forward in reverse; returns dquery, dkey, dvalue
     Raises: ValueError if num_kv_heads does not divide num_heads or, without d_head, num_heads does not divide d_model.
     Source: Vaswani et al. 2017, section 3.2.2.
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads=None, dropout=0.0, bias=True, rotary=None, attention=None,
-                 rng=None, d_head=None, qkv_bias=None):
+                 rng=None, d_head=None):
         d_head = width_of_head(d_model, num_heads, d_head)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         check_divides("num_heads", num_heads, "num_kv_heads", num_kv_heads)
-        qkv_bias = bias if qkv_bias is None else qkv_bias
         rng = np.random.default_rng(rng)
+        if attention is None:
+            plain = ScaledDotProductAttention if num_kv_heads == num_heads else GroupedAttention
+            attention = plain(dropout, rng)
         self.num_heads = num_heads
         self.num_kv_heads = num_kv_heads
-        self.query = Linear(d_model, num_heads * d_head, qkv_bias, rng)
-        self.key = Linear(d_model, num_kv_heads * d_head, qkv_bias, rng)
-        self.value = Linear(d_model, num_kv_heads * d_head, qkv_bias, rng)
+        self.query = Linear(d_model, num_heads * d_head, bias, rng)
+        self.key = Linear(d_model, num_kv_heads * d_head, bias, rng)
+        self.value = Linear(d_model, num_kv_heads * d_head, bias, rng)
         self.rotary = rotary
-        self.attention = ScaledDotProductAttention(dropout, rng) if attention is None else attention
+        self.attention = attention
         self.output = Linear(num_heads * d_head, d_model, bias, rng)
 
     @property
@@ -74,14 +67,17 @@ class MultiHeadAttention(Module):
         """The attention weights (B, H, T, S) of the latest forward."""
         return self.attention.weights
 
-    def forward(self, query, key, value, mask=None, positions=None, cache=None):
+    def forward(self, query, key, value, mask=None):
         if np.ndim(query) < 2 or np.ndim(key) < 2:
             raise ValueError(f"attention takes (B, T, d_model) or (T, d_model), got shapes {np.shape(query)} and "
                              f"{np.shape(key)}; add the missing axis with x[None]")
         q = split_heads(self.query(query), self.num_heads)
+        k = split_heads(self.key(key), self.num_kv_heads)
+        v = split_heads(self.value(value), self.num_kv_heads)
         if self.rotary is not None:
+            positions = current_positions(query.shape[-2])
             q = self.rotary(q, positions=positions)
-        k, v = self.keys_and_values(key, value, positions, cache)
+            k = self.rotary(k, positions=positions)
         return self.output(merge_heads(self.attention(q, k, v, mask)))
 
     def backward(self, dy):
@@ -94,25 +90,25 @@ class MultiHeadAttention(Module):
         dvalue = self.value.backward(merge_heads(dv))
         return dquery, dkey, dvalue
 
-    def keys_and_values(self, key, value, positions, cache):
-        """Returns k and v (B, G, S, d): those of the given tokens, after those in the cache."""
-        k = split_heads(self.key(key), self.num_kv_heads)
-        v = split_heads(self.value(value), self.num_kv_heads)
-        if self.rotary is not None:
-            k = self.rotary(k, positions=positions)
-        return (k, v) if cache is None else cache.extend(self, k, v)
+    def extra_repr(self):
+        grouped = f", num_kv_heads={self.num_kv_heads}" if self.num_kv_heads != self.num_heads else ""
+        return f"d_model={self.query.d_in}, num_heads={self.num_heads}{grouped}"
 
 
 class SelfAttention(MultiHeadAttention):
     """Multi-head attention of a sequence to itself: x is query, key and value.
 
-    Shape: x (B, T, d_model), mask -> y (B, T, d_model); B may be absent
+    Parameters: d_model, num_heads, num_kv_heads=None, dropout=0.0, bias=True, rotary=None, attention=None, rng=None,
+        d_head=None : as in MultiHeadAttention
+    Shape: x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent. The mask is boolean, True = may attend, 2-D
+        (T, T) or 4-D (B or 1, num_heads or 1, T or 1, T). `weights` (B, num_heads, T, T) are those of the latest forward.
     Backward: dx = dquery + dkey + dvalue, because x was used three times
-    Parameters, Raises and Source as in MultiHeadAttention.
+    Raises: as MultiHeadAttention
+    Source: Vaswani et al. 2017, section 3.2.3.
     """
 
-    def forward(self, x, mask=None, positions=None, cache=None):
-        return super().forward(x, x, x, mask, positions, cache)
+    def forward(self, x, mask=None):
+        return super().forward(x, x, x, mask)
 
     def backward(self, dy):
         dquery, dkey, dvalue = super().backward(dy)
@@ -122,19 +118,26 @@ class SelfAttention(MultiHeadAttention):
 class CrossAttention(MultiHeadAttention):
     """Multi-head attention of a sequence to another one: queries from x, keys and values from memory.
 
-    Shape: x (B, T, d_model), memory (B, S, d_model), mask -> y (B, T, d_model); B may be absent
+    Parameters: d_model, num_heads, num_kv_heads=None, dropout=0.0, bias=True, rotary=None, attention=None, rng=None,
+        d_head=None : as in MultiHeadAttention
+    Shape: x (B, T, d_model), memory (B, S, d_model), mask=None -> y (B, T, d_model); B may be absent. The mask is boolean,
+        True = may attend, 2-D (T, S) or 4-D (B or 1, num_heads or 1, T or 1, S). `weights` (B, num_heads, T, S) are those
+        of the latest forward.
     Backward: dx = dquery,   dmemory = dkey + dvalue, because memory was used twice
-    Parameters, Raises and Source as in MultiHeadAttention.
+    Raises: as MultiHeadAttention
+    Source: Vaswani et al. 2017, section 3.2.3.
     """
 
-    def forward(self, x, memory, mask=None, cache=None):
-        return super().forward(x, memory, memory, mask, cache=cache)
+    def forward(self, x, memory, mask=None):
+        return super().forward(x, memory, memory, mask)
 
     def backward(self, dy):
         dquery, dkey, dvalue = super().backward(dy)
         return dquery, dkey + dvalue
 
-    def keys_and_values(self, key, value, positions, cache):
-        if cache is not None and self in cache:
-            return cache.get(self)              # memory stays the same, so its keys and values do too
-        return super().keys_and_values(key, value, positions, cache)
+
+def add_qkv_bias(attention):
+    """Gives the Linears query, key and value of an attention without biases one each, zeros at first, as in Qwen2."""
+    for linear in (attention.query, attention.key, attention.value):
+        linear.bias = Parameter(np.zeros(linear.d_out, linear.weight.data.dtype))
+    return attention

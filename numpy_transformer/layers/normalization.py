@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..argument_checks import check_last_dim, check_positive
+from ..argument_checks import check_choice, check_last_dim, check_positive
 from ..module import Module, Parameter
 from .fast import mean_of_products, mean_over_features as mean, sum_over_rows
 from .initial_weights import DTYPE
@@ -84,3 +84,16 @@ class RMSNorm(Module):
         self.gamma.grad += sum_over_rows(dy * x_hat)
         g = self.gamma.data * dy
         return (g - x_hat * mean_of_products(g, x_hat)) * inverse_rms
+
+
+# What `norm_layer` may be: (d_model, eps, bias) -> component
+NORMS = {"layer": LayerNorm, "rms": lambda d_model, eps, bias: RMSNorm(d_model, eps)}
+
+
+def make_norm(norm_layer, d_model, eps, *, bias=True):
+    """Returns what NORMS makes of a name: a LayerNorm for "layer", an RMSNorm, which has no bias, for "rms".
+
+    Raises: ValueError for an unknown name.
+    """
+    check_choice("norm_layer", norm_layer, NORMS)
+    return NORMS[norm_layer](d_model, eps, bias=bias)

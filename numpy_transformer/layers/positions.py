@@ -50,12 +50,18 @@ class SinusoidalPositionalEncoding(Module):
     Source: Vaswani et al. 2017, section 3.5.
     """
 
+    place = "embeddings"
+
     def __init__(self, d_model, max_len=5000, dropout=0.0, rng=None):
         check_positive(d_model=d_model, max_len=max_len)
         self.d_model = d_model
         self.max_len = max_len
         self.dropout = Dropout(dropout, rng)
         self.build_tables(DTYPE)
+
+    @classmethod
+    def of_sizes(cls, sizes, rng):
+        return cls(sizes.d_model, sizes.max_len, rng=rng)
 
     def build_tables(self, dtype):
         self.table = sinusoid(self.max_len, self.d_model).astype(dtype)
@@ -79,11 +85,17 @@ class LearnedPositionalEmbedding(Module):
     Source: Gehring et al. 2017, section 3.1; GPT (Radford et al. 2018).
     """
 
+    place = "embeddings"
+
     def __init__(self, max_len, d_model, rng=None):
         check_positive(max_len=max_len, d_model=d_model)
         self.max_len = max_len
         self.d_model = d_model
         self.weight = Parameter(normal(rng, (max_len, d_model), 0.02))
+
+    @classmethod
+    def of_sizes(cls, sizes, rng):
+        return cls(sizes.max_len, sizes.d_model, rng)
 
     def forward(self, x, offset=0, positions=None):
         check_last_dim(self, x, "d_model", self.d_model)
@@ -98,3 +110,10 @@ class LearnedPositionalEmbedding(Module):
         else:
             np.add.at(self.weight.grad, np.broadcast_to(index, dy.shape[:-1]), dy)
         return dy
+
+
+# What `positions` may be in a model. Each class says in `place` where it acts, and `of_sizes` makes one for a model:
+#     "embeddings"    it is called with the embeddings, as here
+#     "heads"         SelfAttention calls it with the queries and the keys of its heads: RotaryEmbedding
+#     "scores"        BiasedAttention adds what it returns to the scores: ALiBi, RelativePositionBias
+POSITIONS = {"learned": LearnedPositionalEmbedding, "sinusoidal": SinusoidalPositionalEncoding}

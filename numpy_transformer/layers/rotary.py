@@ -5,6 +5,7 @@ import numpy as np
 from ..argument_checks import check_choice, check_integers, check_last_dim, check_positive
 from ..module import Module
 from .initial_weights import DTYPE
+from .positions import POSITIONS
 
 
 class RotaryEmbedding(Module):
@@ -26,6 +27,8 @@ class RotaryEmbedding(Module):
     Source: Su et al. 2021, equations 13 to 15 and 34.
     """
 
+    place = "heads"
+
     def __init__(self, d_head, base=10000.0, interleaved=True, frequencies=None):
         check_positive(d_head=d_head)
         if d_head % 2:
@@ -45,6 +48,10 @@ class RotaryEmbedding(Module):
         self.interleaved = interleaved
         self.length = 64                        # positions in the tables, which grow when a longer x comes
         self.build_tables(DTYPE)
+
+    @classmethod
+    def of_sizes(cls, sizes, rng):
+        return cls(sizes.d_head)
 
     def build_tables(self, dtype):
         angles = np.arange(self.length)[:, None] * self.frequencies
@@ -93,3 +100,6 @@ class RotaryEmbedding(Module):
             self.length = max(end, 2 * self.length)
             self.build_tables(self.cos.dtype)
         return self.cos[index], self.sin[index]
+
+
+POSITIONS["rotary"] = RotaryEmbedding

@@ -1,6 +1,7 @@
 """Encoder-only models with a head: from a text to its class, to a tag for each token, or to masked words."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,11 +16,13 @@ from ..layers.normalization import LayerNorm
 from ..layers.pooling import POOLINGS
 from ..module import Parameter
 from .initialization import initialize
-from .text_encoder import TextEncoder
+from .parts import takes
+from .text_encoder import TextEncoder, TextSettings
 
 HEAD_ACTIVATIONS = {**ACTIVATIONS, "tanh": Tanh}
 
 
+@takes(TextSettings)
 class SequenceClassifier(TextEncoder):
     """Classifies whole texts: TextEncoder, mean over the real tokens, a hidden layer with ReLU, dropout, output.
 
@@ -30,10 +33,13 @@ class SequenceClassifier(TextEncoder):
         vocab_size, d_model, num_heads, num_layers, d_ff=None : as in TextEncoder
         num_classes : int (1); 1 gives one logit, for BinaryCrossEntropyLoss, otherwise one logit for each class
         hidden : int (64), the width of the hidden layer
-        dropout=0.1, rng=None, init="xavier", options : as in TextEncoder; mask_padding=False attends to padding tokens
-            and includes them in the mean, as note 001 of the course does
+        dropout=0.1, rng=None : as in TextEncoder
         pool : "mean" (default) or "first", which vector represents the text; "first" wants padding on the right
         head_activation : "relu" (default), "tanh" or another activation of FeedForward, after the hidden layer
+        norm="post", norm_layer="layer", activation="relu", eps=1e-6, num_kv_heads=None, bias=True, d_head=None,
+        positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True, scale_embedding=True, embedding_norm=False,
+        first_position=None, normalize=False, embedding_pool="mean", init="xavier" : as in TextSettings. Without mask_padding, padding tokens
+            are attended to and included in the mean, as note 001 of the course does
     Shape: ids (B, T), mask=None, segments=None -> logits (B, num_classes), or (B,) for one class; B may be absent
     Backward: dlogits -> None; each real token receives an equal share of the gradient of the mean
     Source: Reimers and Gurevych 2019, section 3, for the mean; the sentiment classifier of Keras's examples; the first
@@ -41,17 +47,18 @@ class SequenceClassifier(TextEncoder):
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, num_classes=1, hidden=64, dropout=0.1,
-                 rng=None, init="xavier", pool="mean", head_activation="relu", **options):
+                 rng=None, pool="mean", head_activation="relu", **settings):
         check_positive(num_classes=num_classes)
         check_choice("pool", pool, POOLINGS)
         check_choice("head_activation", head_activation, HEAD_ACTIVATIONS)
         rng = np.random.default_rng(rng)
-        super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, dropout=dropout, rng=rng, **options)
+        super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff=d_ff, dropout=dropout, rng=rng,
+                         **settings | {"init": "xavier"})
         self.pool = POOLINGS[pool]()
         self.hidden = Linear(d_model, hidden, rng=rng)
         self.activation = HEAD_ACTIVATIONS[head_activation]()
         self.output = Linear(hidden, num_classes, rng=rng)
-        initialize(self, init, rng)
+        initialize(self, settings.get("init", self.Settings.init), rng)
 
     def forward(self, ids, mask=None, segments=None):
         x = super().forward(ids, mask, segments)
@@ -66,24 +73,29 @@ class SequenceClassifier(TextEncoder):
         super().backward(self.pool.backward(dx))
 
 
+@takes(TextSettings)
 class TokenClassifier(TextEncoder):
     """Classifies every token, for example by tags of named entities: TextEncoder, dropout, output.
 
     Parameters:
         vocab_size, d_model, num_heads, num_layers, d_ff=None : as in TextEncoder
         num_classes : int (2), the number of logits for each token
-        dropout=0.1, rng=None, init="xavier", options : as in TextEncoder
+        dropout=0.1, rng=None : as in TextEncoder
+        norm="post", norm_layer="layer", activation="relu", eps=1e-6, num_kv_heads=None, bias=True, d_head=None,
+        positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True, scale_embedding=True, embedding_norm=False,
+        first_position=None, normalize=False, embedding_pool="mean", init="xavier" : as in TextSettings
     Shape: ids (B, T), mask=None, segments=None -> logits (B, T, num_classes); B may be absent
     Backward: dlogits -> None
     Source: Devlin et al. 2019, section 5.3.
     """
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, num_classes=2, dropout=0.1,
-                 rng=None, init="xavier", **options):
+                 rng=None, **settings):
         rng = np.random.default_rng(rng)
-        super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, dropout=dropout, rng=rng, **options)
+        super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff=d_ff, dropout=dropout, rng=rng,
+                         **settings | {"init": "xavier"})
         self.output = Linear(d_model, num_classes, rng=rng)
-        initialize(self, init, rng)
+        initialize(self, settings.get("init", self.Settings.init), rng)
 
     def forward(self, ids, mask=None, segments=None):
         return self.output(self.dropout(super().forward(ids, mask, segments)))
@@ -92,16 +104,33 @@ class TokenClassifier(TextEncoder):
         super().backward(self.dropout.backward(self.output.backward(dlogits)))
 
 
+@dataclass(frozen=True, kw_only=True)
+class MaskedSettings(TextSettings):
+    """The settings of a MaskedLanguageModel.
+
+    Parameters:
+        activation : "gelu" by default, in the encoder's feed-forward layers
+        positions : "learned" by default
+        num_segments : int (2)
+        others : as in TextSettings
+    """
+
+    activation: str = "gelu"
+    positions: str = "learned"
+    num_segments: int = 2
+
+
+@takes(MaskedSettings)
 class MaskedLanguageModel(TextEncoder):
     """Logits of masked words: TextEncoder, Linear, GELU, LayerNorm, the transposed embedding and a bias.
 
     Parameters:
         vocab_size, d_model, num_heads, num_layers, d_ff=None : as in TextEncoder
-        activation : "gelu" by default, in the encoder's feed-forward layers
-        positions : "learned" by default
-        num_segments : int (2)
-        eps=1e-6, rng=None, init="xavier", options : as in TextEncoder
+        max_len=512, dropout=0.1, rng=None : as in TextEncoder
         head_activation : "gelu" by default, after the Linear
+        norm="post", norm_layer="layer", activation="gelu", eps=1e-6, num_kv_heads=None, bias=True, d_head=None,
+        positions="learned", num_segments=2, pad_id=0, mask_padding=True, scale_embedding=True, embedding_norm=False,
+        first_position=None, normalize=False, embedding_pool="mean", init="xavier" : as in MaskedSettings
     Shape: ids (B, T), mask=None, segments=None, positions=None -> logits (B, T, vocab_size). With integer positions
         (B, K), logits are computed for these tokens alone: (B, K, vocab_size). B may be absent.
     Backward: dlogits -> None; the embedding's gradient is the sum over its two uses
@@ -109,18 +138,20 @@ class MaskedLanguageModel(TextEncoder):
     Source: Devlin et al. 2019, sections 3 and 3.1; the layers before the output: its published code.
     """
 
-    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, activation="gelu", positions="learned",
-                 num_segments=2, eps=1e-6, rng=None, init="xavier", head_activation="gelu", **options):
+    Settings = MaskedSettings
+
+    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=512, dropout=0.1, rng=None,
+                 head_activation="gelu", **settings):
         check_choice("head_activation", head_activation, HEAD_ACTIVATIONS)
         rng = np.random.default_rng(rng)
-        super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff, activation=activation, positions=positions,
-                         num_segments=num_segments, eps=eps, rng=rng, **options)
+        super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff=d_ff, max_len=max_len, dropout=dropout, rng=rng,
+                         **settings | {"init": "xavier"})
         self.transform = Linear(d_model, d_model, rng=rng)
         self.activation = HEAD_ACTIVATIONS[head_activation]()
-        self.norm = LayerNorm(d_model, eps)
+        self.norm = LayerNorm(d_model, settings.get("eps", self.Settings.eps))
         self.output = Unembedding(self.embedding.weight)
         self.bias = Parameter(np.zeros(vocab_size, DTYPE))
-        initialize(self, init, rng)
+        initialize(self, settings.get("init", self.Settings.init), rng)
 
     def forward(self, ids, mask=None, segments=None, positions=None):
         x = super().forward(ids, mask, segments)                            # (B, T, d_model)

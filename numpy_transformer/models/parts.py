@@ -1,17 +1,138 @@
-"""Parts that several models share."""
+"""From names to parts: the settings that models share, and the blocks, stacks and positions that they stand for.
+
+A model takes its sizes one by one and everything else as settings, which are fields of a dataclass. A setting that names a
+kind of part is looked up in a table, to which any file can add: NORMS in layers/normalization.py, ACTIVATIONS and
+FEED_FORWARDS in layers/feed_forward.py, POSITIONS in layers/positions.py, ATTENTIONS in layers/flash.py.
+"""
+
+import inspect
+from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 from ..argument_checks import check_choice
-from ..layers.positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
+from ..layers.blocks import Block, CrossBlock
+from ..layers.feed_forward import make_feed_forward
+from ..layers.flash import ATTENTIONS
+from ..layers.multi_head import CrossAttention, MultiHeadAttention, SelfAttention
+from ..layers.normalization import make_norm
+from ..layers.positions import POSITIONS
+from ..module import Module
+from .stacks import CrossStack, Stack
 
 
-def make_positions(positions, max_len, d_model, rng, choices=("learned", "sinusoidal", "rotary")):
-    """Returns the module that adds positions to the embeddings, or None for "rotary" and "relative", which act inside attention.
+class Sizes(NamedTuple):
+    """The sizes of the blocks of a stack, as in EncoderBlock."""
+    d_model: int
+    num_heads: int
+    d_ff: int
+    dropout: float
 
-    Raises: ValueError unless `positions` is one of the choices.
+
+@dataclass(frozen=True, kw_only=True)
+class BlockSettings:
+    """What the blocks of a model are made of.
+
+    Parameters:
+        norm : "pre" (default) or "post", as in Block
+        norm_layer : "layer" (default), "rms" or another name in NORMS
+        activation : "relu" (default), "gelu", "gelu_tanh", "silu", "swiglu", "geglu", "geglu_tanh" or "reglu", as in
+            EncoderBlock, or another name in ACTIVATIONS or FEED_FORWARDS
+        eps : float (1e-5), of the norms
+        num_kv_heads : int or None (num_heads), as in MultiHeadAttention
+        bias : bool (True); False leaves out the biases of all Linears and LayerNorm's β
+        d_head : int or None (d_model / num_heads), as in MultiHeadAttention
     """
-    check_choice("positions", positions, choices)
-    if positions == "learned":
-        return LearnedPositionalEmbedding(max_len, d_model, rng)
-    if positions == "sinusoidal":
-        return SinusoidalPositionalEncoding(d_model, max_len, rng=rng)
-    return None
+
+    norm: str = "pre"
+    norm_layer: str = "layer"
+    activation: str = "relu"
+    eps: float = 1e-5
+    num_kv_heads: int | None = None
+    bias: bool = True
+    d_head: int | None = None
+
+    def make_block(self, sizes, rng, *, attention="plain", crossing=False):
+        """Returns a Block, or a CrossBlock if `crossing`."""
+        d_model, num_heads, d_ff, dropout = sizes
+        options = {"num_kv_heads": self.num_kv_heads, "dropout": dropout, "bias": self.bias, "rng": rng,
+                   "d_head": self.d_head}
+        own = SelfAttention(d_model, num_heads, attention=ATTENTIONS[attention](dropout, rng), **options)
+        feed_forward = make_feed_forward(self.activation, d_model, d_ff, dropout=dropout, bias=self.bias, rng=rng)
+        norms = [self.make_norm(d_model) for _ in range(3 if crossing else 2)]
+        if not crossing:
+            return Block(own, feed_forward, *norms, dropout=dropout, norm=self.norm, rng=rng)
+        cross = CrossAttention(d_model, num_heads, **options)
+        return CrossBlock(own, cross, feed_forward, *norms, dropout=dropout, norm=self.norm, rng=rng)
+
+    def make_norm(self, d_model):
+        return make_norm(self.norm_layer, d_model, self.eps, bias=self.bias)
+
+    def make_stack(self, num_layers, sizes, rng, *, attention="plain", crossing=False):
+        """Returns a Stack of Blocks, or a CrossStack of CrossBlocks if `crossing`, with a final norm if it is pre-norm."""
+        check_choice("norm", self.norm, ("pre", "post"))
+        blocks = [self.make_block(sizes, rng, attention=attention, crossing=crossing) for _ in range(num_layers)]
+        norm = self.make_norm(sizes.d_model) if self.norm == "pre" else None
+        return CrossStack(blocks, norm) if crossing else Stack(blocks, norm)
+
+
+class PositionSizes(NamedTuple):
+    """What a kind of positions has to know of the model that it is made for."""
+    d_model: int
+    num_heads: int
+    d_head: int
+    max_len: int
+    causal: bool
+
+
+def make_positions(positions, sizes, rng):
+    """Returns what POSITIONS makes of a name: a component whose `place` says where it acts.
+
+    Parameters: positions : a name in POSITIONS, or the component itself; sizes : PositionSizes; rng : Generator
+    Raises: ValueError for an unknown name.
+    """
+    if isinstance(positions, Module):
+        return positions
+    check_choice("positions", positions, POSITIONS)
+    return POSITIONS[positions].of_sizes(sizes, rng)
+
+
+def place_in_attention(positions, stack):
+    """Hands positions that act inside attention to the attention of each block. Others stay outside of the stack."""
+    for block in stack.blocks:
+        if positions.place == "heads":
+            block.attention.rotary = positions
+        elif positions.place == "scores":
+            block.attention.attention = positions.biased(block.attention.attention, positions)
+            if isinstance(block, CrossBlock):
+                block.cross_attention.attention = positions.biased(block.cross_attention.attention, None)
+
+
+def sizes_of(stack):
+    """Returns the width, heads and layers of a stack for repr."""
+    attention = stack.blocks[0].attention
+    shown = attention.extra_repr() if isinstance(attention, MultiHeadAttention) else ""
+    return ", ".join(filter(None, [shown, f"num_layers={len(stack.blocks)}"]))
+
+
+def settings_of(model, kind, given):
+    """Returns the settings of a model, of the dataclass `kind`.
+
+    Raises: TypeError for a setting that the model does not have
+    """
+    known = [field.name for field in fields(kind)]
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise TypeError(f"{type(model).__name__}() got an unexpected keyword argument {unknown[0]!r}; its settings are "
+                        f"{', '.join(known)}")
+    return kind(**given)
+
+
+def takes(kind):
+    """Decorates a model's class: its signature shows the fields of the dataclass `kind` in place of **settings."""
+    def decorate(cls):
+        _, *own, _ = inspect.signature(cls.__init__).parameters.values()
+        named = [inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
+                 for field in fields(kind)]
+        cls.__signature__ = inspect.Signature([*own, *named])
+        return cls
+    return decorate

@@ -1,5 +1,7 @@
 """The encoder-only model (BERT style): a vector for every token of a text, or for the whole text."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..argument_checks import check_choice, check_ids, check_positive, check_token_mask
@@ -8,40 +10,65 @@ from ..layers.embedding import Embedding
 from ..layers.multi_head import width_of_head
 from ..layers.normalization import LayerNorm
 from ..layers.pooling import POOLINGS
-from ..layers.rotary import RotaryEmbedding
-from .encoder import Encoder
 from .initialization import initialize
 from .parallel import over_rows
-from .parts import make_positions
+from .parts import (BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of, takes)
 from .rebuildable import RebuildableModel
 
 SHORTEST = 1e-12                                            # shorter vectors are divided by it, so that 0 stays 0
 
 
-class TextEncoder(RebuildableModel):
-    """A vector for every token of a text.
-
-    Embedding times sqrt(d_model), optional segments, positions, an optional norm, dropout, and an Encoder.
+@dataclass(frozen=True, kw_only=True)
+class TextSettings(BlockSettings):
+    """The settings of a TextEncoder and of the models with a head on it.
 
     Parameters:
-        vocab_size, d_model, num_heads, num_layers : int
-        d_ff : int or None (4 d_model)
-        max_len : int (512), the length of the longest text
-        dropout=0.1, norm="post", activation="relu", eps=1e-6 : as in EncoderBlock
-        positions : "sinusoidal" (default), "learned" or "rotary"
+        norm : "post" by default, activation="relu", eps : float (1e-6), otherwise as in BlockSettings
+        norm_layer="layer", num_kv_heads=None, bias=True, d_head=None : as in BlockSettings
+        positions : "sinusoidal" (default), "learned", "rotary", "alibi", "relative", another name in POSITIONS, or the
+            component itself
         num_segments : int (0), how many kinds of segment have an embedding (BERT: 2)
         pad_id : int or None (0); tokens with this id are hidden, unless mask_padding is False
         mask_padding : bool (True); False treats padding tokens like real ones
-        rng : generator or seed of initial weights and dropout, or None
-        init : "xavier" (default), "keras", "gpt2" or "bert", the initial weights; see models/initialization.py
         scale_embedding : bool (True); False leaves out the factor sqrt(d_model), as BERT does
         embedding_norm : bool (False); True adds a LayerNorm after the positions, as BERT does
         first_position : int or None; None numbers the places of a text from 0 on. A number n numbers the tokens other
             than pad_id from n on, and gives every pad_id the position n - 1 (RoBERTa: n = 2)
         normalize : bool (False); True gives `embed` unit vectors
         embedding_pool : "mean" (default) or "first", which vector `embed` returns for a text
-        d_head : int or None, as in EncoderBlock
-        options : further options of Encoder
+        init : "xavier" (default), "keras", "gpt2" or "bert", the initial weights; see models/initialization.py
+    """
+
+    norm: str = "post"
+    eps: float = 1e-6
+    positions: str = "sinusoidal"
+    num_segments: int = 0
+    pad_id: int | None = 0
+    mask_padding: bool = True
+    scale_embedding: bool = True
+    embedding_norm: bool = False
+    first_position: int | None = None
+    normalize: bool = False
+    embedding_pool: str = "mean"
+    init: str = "xavier"
+
+
+@takes(TextSettings)
+class TextEncoder(RebuildableModel):
+    """A vector for every token of a text.
+
+    Embedding times sqrt(d_model), optional segments, positions, an optional norm, dropout, and a Stack of Blocks. These are
+    the attributes `embedding`, `segments`, `positions`, `embedding_norm`, `dropout` and `encoder`.
+
+    Parameters:
+        vocab_size, d_model, num_heads, num_layers : int
+        d_ff : int or None (4 d_model)
+        max_len : int (512), the length of the longest text
+        dropout : float (0.1), as in EncoderBlock
+        rng : generator or seed of initial weights and dropout, or None
+        norm="post", norm_layer="layer", activation="relu", eps=1e-6, num_kv_heads=None, bias=True, d_head=None,
+        positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True, scale_embedding=True, embedding_norm=False,
+        first_position=None, normalize=False, embedding_pool="mean", init="xavier" : as in TextSettings
     Shape: ids (B, T), mask=None (B, T; True marks a real token; None: all but pad_id), segments=None (B, T; None: all
         0) -> x (B, T, d_model); B may be absent. Padding tokens at the end change nothing for the real tokens.
     Backward: dx -> None: ids have no gradient
@@ -50,32 +77,33 @@ class TextEncoder(RebuildableModel):
         positions from 2 on: the published code of BERT and of Liu et al. 2019 (RoBERTa); rotary: lesson 16.
     """
 
-    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=512, dropout=0.1, norm="post",
-                 activation="relu", eps=1e-6, positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True,
-                 rng=None, init="xavier", scale_embedding=True, embedding_norm=False, first_position=None,
-                 normalize=False, embedding_pool="mean", d_head=None, **options):
-        check_choice("embedding_pool", embedding_pool, POOLINGS)
-        if first_position is not None:
-            check_positive(first_position=first_position)
-            check_choice("positions", positions, ("sinusoidal", "learned"))         # rotary ones need no first position
+    Settings = TextSettings
+
+    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=512, dropout=0.1, rng=None,
+                 **settings):
+        s = settings_of(self, self.Settings, settings)
+        check_choice("embedding_pool", s.embedding_pool, POOLINGS)
+        check_positive(num_layers=num_layers)
         rng = np.random.default_rng(rng)
-        d_ff = 4 * d_model if d_ff is None else d_ff
-        d_head = width_of_head(d_model, num_heads, d_head)
-        rotary = RotaryEmbedding(d_head) if positions == "rotary" else None
-        self.pad_id = pad_id
-        self.mask_padding = mask_padding
+        sizes = Sizes(d_model, num_heads, 4 * d_model if d_ff is None else d_ff, dropout)
+        d_head = width_of_head(d_model, num_heads, s.d_head)
+        self.pad_id = s.pad_id
+        self.mask_padding = s.mask_padding
         self.max_len = max_len
-        self.first_position = first_position
-        self.normalize = normalize
-        self.embedding_pool = embedding_pool
-        self.embedding = Embedding(vocab_size, d_model, scale_embedding, rng=rng)
-        self.segments = Embedding(num_segments, d_model, rng=rng) if num_segments else None
-        self.positions = make_positions(positions, max_len + (first_position or 0), d_model, rng)
-        self.embedding_norm = LayerNorm(d_model, eps) if embedding_norm else None
+        self.first_position = s.first_position
+        self.normalize = s.normalize
+        self.embedding_pool = s.embedding_pool
+        self.embedding = Embedding(vocab_size, d_model, s.scale_embedding, rng=rng)
+        self.segments = Embedding(s.num_segments, d_model, rng=rng) if s.num_segments else None
+        longest = max_len + (s.first_position or 0)
+        positions = make_positions(s.positions, PositionSizes(d_model, num_heads, d_head, longest, causal=False), rng)
+        self.positions = positions if positions.place == "embeddings" else None
+        check_first_position(s.first_position, positions)
+        self.embedding_norm = LayerNorm(d_model, s.eps) if s.embedding_norm else None
         self.dropout = Dropout(dropout, rng)
-        self.encoder = Encoder(num_layers, d_model, num_heads, d_ff, dropout, norm, activation, eps, rng=rng,
-                               rotary=rotary, d_head=d_head, **options)
-        initialize(self, init, rng)
+        self.encoder = s.make_stack(num_layers, sizes, rng)
+        place_in_attention(positions, self.encoder)
+        initialize(self, s.init, rng)
 
     def forward(self, ids, mask=None, segments=None):
         ids = check_ids(ids, self.max_len, segments)
@@ -145,3 +173,15 @@ class TextEncoder(RebuildableModel):
         if self.normalize:
             x = x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), SHORTEST)
         return x
+
+    def extra_repr(self):
+        return f"vocab_size={self.embedding.vocab_size}, {sizes_of(self.encoder)}, max_len={self.max_len}"
+
+
+def check_first_position(first_position, positions):
+    """Raises ValueError unless the first position is None, or a number that positions of this kind can begin with."""
+    if first_position is not None:
+        check_positive(first_position=first_position)
+        if positions.place != "embeddings":
+            raise ValueError(f"first_position = {first_position}: {type(positions).__name__} needs no first position; leave "
+                             "it out, or choose positions='learned' or 'sinusoidal'")

@@ -7,7 +7,7 @@ doctor/ tests a loaded model for mistakes of conversion.
 """
 
 from .load import describe, load_pretrained, open_checkpoint
-from .registry import Origin, remarks, rules
+from .registry import Origin, build_model, remarks, rules
 from .save import save_pretrained
 
-__all__ = ["Origin", "describe", "load_pretrained", "open_checkpoint", "remarks", "rules", "save_pretrained"]
+__all__ = ["Origin", "build_model", "describe", "load_pretrained", "open_checkpoint", "remarks", "rules", "save_pretrained"]

@@ -6,7 +6,7 @@ after it, as BERT's does.
 """
 
 from ..models import MaskedLanguageModel, SequenceClassifier, TextEncoder, TokenClassifier
-from .family import Family, activation, no_head, num_labels
+from .family import Family, activation, build_with_ff_dropout, no_head, num_labels
 
 NAMES = """
     bert.embeddings.word_embeddings                     embedding
@@ -143,6 +143,7 @@ BERT = Family(
             "cls.predictions.decoder.bias": "cls.predictions.bias"},
     constants=("bert.embeddings.position_ids", "bert.embeddings.token_type_ids"),
     kept=("bert.pooler.dense.*", "cls.seq_relationship.*"),
+    build=build_with_ff_dropout,
 )
 
 ROBERTA = Family(
@@ -159,6 +160,7 @@ ROBERTA = Family(
             "lm_head.decoder.bias": "lm_head.bias"},
     constants=("roberta.embeddings.position_ids", "roberta.embeddings.token_type_ids"),
     kept=("roberta.pooler.dense.*",),
+    build=build_with_ff_dropout,
 )
 
 DISTILBERT = Family(
@@ -173,4 +175,5 @@ DISTILBERT = Family(
     fixed=FIXED,
     copies={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
     constants=("distilbert.embeddings.position_ids",),
+    build=build_with_ff_dropout,
 )

@@ -3,6 +3,7 @@
 from fnmatch import fnmatchcase
 from typing import Callable, NamedTuple
 
+from ..layers import FeedForward
 from ..models import MaskedLanguageModel
 
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh",
@@ -25,6 +26,8 @@ class Family(NamedTuple):
         constants : patterns of the names of arrays that are not weights, such as masks; they are not loaded
         kept : patterns of the names of weights that our model does not use, but that another model of the family uses;
             they are kept, so that they can be saved again
+        build : (our class, options, rng) -> model. It makes the parts that differ from those that our class makes by
+            itself, and hands them in
     """
     names: Callable
     settings: Callable
@@ -35,6 +38,7 @@ class Family(NamedTuple):
     copies: dict = {}
     constants: tuple = ()
     kept: tuple = ()
+    build: Callable = lambda model_class, options, rng: model_class(**options, rng=rng)
 
     def head(self, config, stored):
         """Returns (our class, table of names, function of options) of the head that config.json names.
@@ -86,6 +90,17 @@ def activation(name, gated=False):
     if name not in ACTIVATIONS:
         raise ValueError(f"config.json names the activation {name!r}; this package supports {', '.join(ACTIVATIONS)}")
     return GATED[ACTIVATIONS[name]] if gated else ACTIVATIONS[name]
+
+
+def build_with_ff_dropout(model_class, options, rng):
+    """Returns a TextEncoder or a CausalLanguageModel whose feed-forward layers have a dropout of their own."""
+    options = dict(options)
+    p = options.pop("ff_dropout")
+    model = model_class(**options, rng=rng)
+    for _, part in model.named_modules():
+        if isinstance(part, FeedForward):
+            part.dropout.p = p
+    return model
 
 
 def no_head(config):

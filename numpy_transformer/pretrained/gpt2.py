@@ -1,7 +1,7 @@
 """GPT-2 (Radford et al. 2019): pre-norm, learned positions, one array for queries, keys and values."""
 
 from ..models import CausalLanguageModel
-from .family import Family, activation, no_head
+from .family import Family, activation, build_with_ff_dropout, no_head
 
 NAMES = """
     transformer.wte                     embedding
@@ -38,4 +38,5 @@ GPT2 = Family(
     fixed={"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False},
     copies={"lm_head.weight": "transformer.wte.weight"},
     constants=("transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias"),
+    build=build_with_ff_dropout,
 )

@@ -3,6 +3,8 @@
 import numpy as np
 
 from ..argument_checks import check_positive
+from ..layers import RotaryEmbedding
+from ..layers.multi_head import add_qkv_bias
 from ..models import CausalLanguageModel
 from .family import Family, activation, no_head
 
@@ -37,6 +39,19 @@ def settings(config, stored):
         "positions": "rotary", "rope_interleaved": False, "rope_base": rope["rope_theta"],
         "rope_frequencies": frequencies(d_head, rope),
     }
+
+
+def build(model_class, options, rng):
+    """Returns a CausalLanguageModel with the rotary positions of the checkpoint, and with Qwen2's biases of q, k and v."""
+    options = dict(options)
+    qkv_bias = options.pop("qkv_bias")
+    base, interleaved, frequencies = (options.pop(f"rope_{name}") for name in ("base", "interleaved", "frequencies"))
+    rotary = RotaryEmbedding(options["d_head"], base, interleaved, frequencies)
+    model = model_class(**options | {"positions": rotary}, rng=rng)
+    if qkv_bias:
+        for block in model.decoder.blocks:
+            add_qkv_bias(block.attention)
+    return model
 
 
 def rope_parameters(config):
@@ -95,6 +110,7 @@ def make_family(name):
         fixed={"attention_bias": False, "mlp_bias": False},
         copies={"lm_head.weight": "model.embed_tokens.weight"},
         constants=("model.layers.*.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq"),
+        build=build,
     )
 
 

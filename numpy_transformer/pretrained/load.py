@@ -1,24 +1,28 @@
 """Loading: from the folder of a checkpoint to a model of ours, in which every array is accounted for."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..argument_checks import check_choice
 from ..models import TextEncoder
-from ..module import unfilled
+from ..module import Module, unfilled
 from ..training.memory import available_memory
+from ..types import PathLike
 from .family import matches
 from .folder import read_folder, shown
 from .llama2c import StoryFile, is_story_file
-from .registry import FAMILIES, Origin, describe_config, rules
+from .registry import FAMILIES, Origin, build_model, describe_config, rules
 from .sentences import embedding_options
 
 FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-def load_pretrained(folder, dtype=np.float32, progress=None):
+def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32,
+                    progress: Callable[[int, int], None] | None = None) -> Module:
     """Returns the model of a checkpoint that transformers has saved, ready to use (in eval).
 
     Each weight is read once, and no initial weights are drawn. Half-precision weights are converted exactly.
@@ -39,7 +43,7 @@ def load_pretrained(folder, dtype=np.float32, progress=None):
     config, arrays, files = open_checkpoint(folder)
     model_class, options = describe_checkpoint(config, arrays, files)
     with unfilled():
-        model = build(model_class, options)
+        model = build(config["model_type"], model_class, options)
         model.astype(dtype)
     family = "llama2.c" if isinstance(arrays, StoryFile) else config["model_type"]
     model.origin = Origin(family, config, files, {}, options)
@@ -86,10 +90,10 @@ def describe_checkpoint(config, arrays, files):
     return model_class, options
 
 
-def build(model_class, options):
+def build(family, model_class, options):
     """Returns a new model. Settings that its constructor refuses are an error in config.json."""
     try:
-        return model_class(**options)
+        return build_model(family, model_class, options)
     except (ValueError, TypeError) as error:
         raise ValueError(f"config.json describes a model that cannot be built (in this package's names: {error}); copy "
                          "the original file") from error

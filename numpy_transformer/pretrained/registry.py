@@ -42,6 +42,11 @@ def find_family(config):
     return FAMILIES[name]
 
 
+def build_model(family, model_class, options, rng=None):
+    """Returns a new model of a family, by its name, from the options that describe_config returns for a checkpoint."""
+    return FAMILIES[family].build(model_class, options, rng)
+
+
 def describe_config(config, stored):
     """Returns (model class, options) of a checkpoint, from its config.json and the names of its arrays.
 

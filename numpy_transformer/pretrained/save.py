@@ -4,10 +4,10 @@ import contextlib
 import json
 from pathlib import Path
 
-import numpy as np
-
 from ..layers import FirstToken, LoRALinear
 from ..models import SequenceClassifier, TextEncoder, TokenClassifier
+from ..module import Module
+from ..types import PathLike
 from .family import num_labels
 from .folder import is_small_file
 from .registry import FAMILIES, architecture_of, rules
@@ -19,7 +19,7 @@ WEIGHTS = "model.safetensors"
 OTHER_WEIGHTS = ("*.safetensors", "*.safetensors.index.json", "pytorch_model*", "tf_model*", "flax_model*")
 
 
-def save_pretrained(model, folder):
+def save_pretrained(model: Module, folder: PathLike) -> None:
     """Writes a model that load_pretrained has returned to a folder that transformers reads.
 
     config.json and the tokenizer's files are those of the original checkpoint; the weights have the model's dtype. A

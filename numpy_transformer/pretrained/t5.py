@@ -1,6 +1,8 @@
 """T5 (Raffel et al. 2020) and T5 1.1 (Shazeer 2020): relative positions, RMSNorm, no biases."""
 
+from ..layers import RelativePositionBias
 from ..models import EncoderDecoder
+from ..models.parts import place_in_attention
 from .family import Family, activation, no_head
 
 NAMES = """
@@ -66,6 +68,21 @@ def settings(config, stored):
     }
 
 
+def build(model_class, options, rng):
+    """Returns an EncoderDecoder with the buckets, the depths and the output layer of the checkpoint."""
+    options = dict(options)
+    buckets = options.pop("num_buckets"), options.pop("max_distance")
+    depths = options["num_layers"], options.pop("num_decoder_layers") or options["num_layers"]
+    factor, mask_target = options.pop("output_factor"), options.pop("mask_target")
+    model = model_class(**options | {"num_layers": depths}, rng=rng)
+    for stack, causal in ((model.encoder, False), (model.decoder, True)):
+        place_in_attention(RelativePositionBias(options["num_heads"], *buckets, causal=causal, rng=rng), stack)
+    model.mask_target = mask_target
+    if factor != 1:
+        model.output.factor = factor
+    return model
+
+
 def is_gated(config):
     return config.get("feed_forward_proj", "relu").startswith("gated-")
 
@@ -88,4 +105,5 @@ T5 = Family(
     copies={"lm_head.weight": "shared.weight", "encoder.embed_tokens.weight": "shared.weight",
             "decoder.embed_tokens.weight": "shared.weight"},
     constants=("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",),
+    build=build,
 )

@@ -8,7 +8,7 @@ from ..data.film_reviews import reviews
 from ..data.labeled import count_files, kind_of, read_labeled, report_overlap
 from ..data.splits import hold_out_tenth
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
-from ..layers.feed_forward import GATED
+from ..layers.feed_forward import FEED_FORWARDS
 from ..models import SequenceClassifier
 from ..training.evaluation import evaluate_accuracy
 from ..training.progress import Progress
@@ -60,7 +60,7 @@ class ClassifierTask(EncoderTask):
             unused.append((["text_column", "label_column"], "only $data FILE.csv or FILE.tsv has columns"))
         if settings["reading"] == "keras":
             unused.append((["lower"], "$reading keras always lower-cases words; leave it out, or use $reading bert"))
-        if settings["activation"] in GATED:
+        if settings["activation"] in FEED_FORWARDS:
             unused.append((["ff_dropout"], "a gated feed-forward layer has no dropout inside; choose another "
                                            "$activation"))
         return unused
@@ -121,11 +121,18 @@ class ClassifierTask(EncoderTask):
         s = self.settings
         config = super().model_config() | {
             "num_classes": 1 if self.has_one_logit else len(self.labels), "hidden": s["hidden"],
-            "mask_padding": s["mask_padding"], "ff_dropout": s["ff_dropout"]}
+            "mask_padding": s["mask_padding"]}
         if self.starts_from_published and self.base["kind"] != self.name:
             is_distilbert = self.base["origin"]["family"] == "distilbert"
             config |= {"pool": "first", "head_activation": "relu" if is_distilbert else "tanh"}
         return config
+
+    def make_model(self):
+        model = super().make_model()
+        if self.settings["ff_dropout"] is not None:
+            for block in model.encoder.blocks:
+                block.feed_forward.dropout.p = self.settings["ff_dropout"]
+        return model
 
     @classmethod
     def published_settings(cls, options):
@@ -133,7 +140,9 @@ class ClassifierTask(EncoderTask):
             "hidden": options["d_model"], "mask_padding": True, "ff_dropout": options.get("ff_dropout")}
 
     def weights_taken_over(self, state, run):
-        """All weights of the encoder; BERT's pooler, which an encoder without a head does not use, is the hidden layer."""
+        """Returns all weights of the encoder; BERT's pooler, which an encoder without a head does not use, is the hidden
+        layer.
+        """
         state = super().weights_taken_over(state, run)
         unused = run.model.origin.unused if self.starts_from_published else {}
         if unused and self.base["origin"]["family"] == "bert":
@@ -183,7 +192,7 @@ def is_table(data):
 
 
 def read_data(settings, labels=None):
-    """The Labeled texts that the settings name, read with a progress bar."""
+    """Returns the Labeled texts that the settings name, read with a progress bar."""
     if not settings["data"]:
         return reviews(settings["seed"])
     with Progress(count_files(settings["data"]) or 50_000, "reading", "file") as progress:
@@ -192,7 +201,7 @@ def read_data(settings, labels=None):
 
 
 def ids_and_labels(reader, examples):
-    """(ids, labels) of the texts that contain a word."""
+    """Returns (ids, labels) of the texts that contain a word."""
     found = [(reader.read(text), label) for text, label in examples if reader.normalize(text)]
     if not found:
         raise SettingError(f"none of the {len(examples):,} texts contains a word; name others with $data")
@@ -200,19 +209,19 @@ def ids_and_labels(reader, examples):
 
 
 def probabilities(logits):
-    """(B, classes). A single logit z is a classifier of two: the probability of class 1 is 1 / (1 + exp(-z))."""
+    """Returns (B, classes). A single logit z is a classifier of two: the probability of class 1 is 1 / (1 + exp(-z))."""
     if logits.ndim == 1:
         logits = np.stack([np.zeros_like(logits), logits], -1)
     return Softmax().eval()(logits)
 
 
 def independent_probabilities(logits):
-    """(B, classes) for labels that do not exclude each other: each one's probability is 1 / (1 + exp(-z))."""
+    """Returns (B, classes) for labels that do not exclude each other: each one's probability is 1 / (1 + exp(-z))."""
     return probabilities(logits.reshape(-1))[:, 1].reshape(logits.shape)
 
 
 def classify(model, reader, rows, is_exclusive=True):
-    """(N, classes) probabilities of texts as ids, in their order."""
+    """Returns (N, classes) probabilities of texts as ids, in their order."""
     normalize = probabilities if is_exclusive else independent_probabilities
     return apply_in_order(lambda model, ids: normalize(model(ids)), model, reader, rows)
 

@@ -26,7 +26,7 @@ EPOCHS = count("epochs", None, "passes over the training set, instead of $steps;
 
 def encoder_settings(d_model, num_layers, d_ff, dropout, activation, positions):
     return [*model.sizes(d_model, num_layers, d_ff), model.dropout(dropout), model.norm(), model.activation(activation),
-            model.positions(positions, "sinusoidal", "learned", "rotary"), model.init("xavier")]
+            model.positions(positions), model.init("xavier")]
 
 
 def text_settings(tokenizer, vocab_size, lower, max_len):
@@ -51,7 +51,7 @@ class EncoderTask(Task):
         return reader(tokenizer, settings["max_len"], settings["lower"])
 
     def set_reader(self, tokenizers, texts):
-        """Make the reader; without tokenizers train one on the texts."""
+        """Makes the reader; without tokenizers trains one on the texts."""
         if not tokenizers:
             normalize = self.make_reader(self.settings, None).normalize
             text = "".join(map(normalize, texts))
@@ -65,7 +65,7 @@ class EncoderTask(Task):
         return self.settings["vocab_size"] - SPECIAL + 1
 
     def count_steps(self):
-        """Turn epochs into steps."""
+        """Turns epochs into steps."""
         s = self.settings
         if s["epochs"]:
             batches = len(self.batches)
@@ -80,7 +80,7 @@ class EncoderTask(Task):
 
     @classmethod
     def base_options(cls, base):
-        """All options of the model of the run that is the base, without those of a head of another kind."""
+        """Returns all options of the model of the run that is the base, without those of a head of another kind."""
         if base["kind"] == cls.name:
             return super().base_options(base)
         return without_head(CLASSES[base["kind"]], base["model"], TextEncoder)
@@ -90,7 +90,7 @@ class EncoderTask(Task):
         return {"lower": False}                 # the tokenizer does it, or does not
 
     def weights_taken_over(self, state, run):
-        """All weights; but the output layer only if it has been trained for the same labels."""
+        """Returns all weights; but the output layer only if it has been trained for the same labels."""
         if self.labels is None or run.kind == self.name and run.labels == self.labels:
             return state
         return {name: array for name, array in state.items() if not name.startswith("output.")}
@@ -101,7 +101,9 @@ class EncoderTask(Task):
 
 
 def apply_in_order(function, model, reader, rows):
-    """function(model, ids) of texts as ids, computed in batches of similar length; (N, ...), in the order of the rows."""
+    """Returns the function(model, ids) of texts as ids, computed in batches of similar length; (N, ...), in the order of the
+    rows.
+    """
     model.eval()
     width = None if model.mask_padding else reader.max_len
     batches = LabeledTexts(rows, range(len(rows)), BATCH, 0, width=width, pad_id=reader.pad_id).batches()
@@ -111,7 +113,7 @@ def apply_in_order(function, model, reader, rows):
 
 
 def describe_cuts(reader, count):
-    """[a sentence] if some of the `count` texts that were read since the last call were too long, else []."""
+    """Returns [a sentence] if some of the `count` texts that were read since the last call were too long, else []."""
     cut, reader.num_truncated = reader.num_truncated, 0
     if not cut:
         return []

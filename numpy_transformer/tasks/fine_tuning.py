@@ -18,7 +18,7 @@ STD = 0.02                                      # of new weights on top of a pub
 
 
 def adopt(settings, given, kind, run):
-    """The settings of a run of a kind of task, with those that the pretrained run decides.
+    """Returns the settings of a run of a kind of task, with those that the pretrained run decides.
 
     Raises SettingError for a setting that asks for another value.
     """
@@ -40,7 +40,7 @@ def adopt(settings, given, kind, run):
 
 
 def settings_of_base(kind, run):
-    """{name: value} of the settings that a pretrained run decides."""
+    """Returns {name: value} of the settings that a pretrained run decides."""
     options = options_of(MODELS[run.kind], run.meta["model"])
     theirs = {name: options[OPTIONS.get(name, name)] for name in kind.sizes if OPTIONS.get(name, name) in options}
     if is_published(run.meta):
@@ -50,14 +50,14 @@ def settings_of_base(kind, run):
 
 
 def max_len_of(run):
-    """The number of tokens that the model of a run can read, or None if there is no limit."""
+    """Returns the number of tokens that the model of a run can read, or None if there is no limit."""
     options = options_of(MODELS[run.kind], run.meta["model"])
     is_limited = options["positions"] == "learned" or is_published(run.meta) and options["positions"] != "relative"
     return options["max_len"] if is_limited else None
 
 
 def start(task, run):
-    """(model, lines): the model of a task with the weights of a run, parts of it frozen if the settings say so.
+    """Returns (model, lines): the model of a task with the weights of a run, parts of it frozen if the settings say so.
 
     What the run does not have is newly initialized, and the lines say which parts that is.
     """
@@ -83,7 +83,7 @@ def start(task, run):
 
 
 def draw(model, rng):
-    """Draw the weights that no file has filled; biases are zero, and norms the identity."""
+    """Draws the weights that no file has filled; biases are zero, and norms the identity."""
     for name, parameter in model.named_parameters():
         if not parameter.filled:
             shape = parameter.data.shape
@@ -92,19 +92,20 @@ def draw(model, rng):
 
 
 def lora_arguments(task):
-    """The arguments of add_lora that the settings describe."""
+    """Returns the arguments of add_lora that the settings describe."""
     s = task.settings
     return {"rank": s["lora"], "alpha": s["lora_alpha"], "targets": s["lora_targets"], "trained": list(task.head)}
 
 
 def linears_of_blocks(model):
-    """The names within a block of all its linear layers, such as "attention.query"."""
+    """Returns the names within a block of all its linear layers, such as "attention.query"."""
     names = [name for name, module in model.named_modules() if isinstance(module, Linear)]
     return sorted({re.sub(r".*\bblocks\.\d+\.", "", name) for name in names if re.search(r"\bblocks\.\d+\.", name)})
 
 
 def frozen_names(model, given, pretrained):
-    """The names for `freeze` of the parts that the setting freeze names: blocks.0-2 is short for blocks.0 blocks.1 blocks.2.
+    """Returns the names for `freeze` of the parts that the setting freeze names: blocks.0-2 is short for blocks.0 blocks.1
+    blocks.2.
 
     Raises ValueError for a part that the model does not have, or whose weights are not among the `pretrained` ones.
     """
@@ -126,12 +127,12 @@ def frozen_names(model, given, pretrained):
 
 
 def last_block(names):
-    """The name of the last block, such as "encoder.blocks.5"."""
+    """Returns the name of the last block, such as "encoder.blocks.5"."""
     return [name for name in names if re.search(r"\.blocks\.\d+$", name)][-1]
 
 
 def expand_range(name):
-    """["blocks.0", "blocks.1", "blocks.2"] of "blocks.0-2"; other names by themselves."""
+    """Returns ["blocks.0", "blocks.1", "blocks.2"] of "blocks.0-2"; other names by themselves."""
     match = re.fullmatch(r"(.*\.)(\d+)-(\d+)", name)
     if not match:
         return [name]
@@ -142,12 +143,13 @@ def expand_range(name):
 
 
 def keeps_base(settings):
-    """True if a run stores only the weights that it trains, and takes all others from the run that it started from."""
+    """Returns True if a run stores only the weights that it trains, and takes all others from the run that it started from.
+    """
     return bool(settings.get("lora") or settings.get("freeze"))
 
 
 def meta_of(task, run):
-    """What the checkpoint says about the run that it started from."""
+    """Returns what the checkpoint says about the run that it started from."""
     meta = {"origin": run.meta["origin"]} if is_published(run.meta) else {}
     if keeps_base(task.settings):
         meta["base"] = {"file": run.path, "sha256": fingerprint(run.path)}

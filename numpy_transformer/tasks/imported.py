@@ -14,7 +14,7 @@ SIZES = {"num_layers": "{:,} blocks", "num_decoder_layers": "{:,} of them in the
 
 
 def read_tokenizer(path, files, config, story_file=None):
-    """The tokenizer of a published model.
+    """Returns the tokenizer of a published model.
 
     Parameters:
         path : the model's folder, or a .bin file of llama2.c
@@ -36,11 +36,12 @@ def read_tokenizer(path, files, config, story_file=None):
 
 
 def run_of_folder(path, weights=True):
-    """A Run of a published model in its folder, as if it had been imported; without tokenizers if the folder has none.
+    """Returns a Run of a published model in its folder, as if it had been imported; without tokenizers if the folder has
+    none.
 
     With weights=False, no weight is read, and the model has none.
     """
-    from ..pretrained import Origin, describe, load_pretrained, open_checkpoint  # only published models need it
+    from ..pretrained import Origin, build_model, describe, load_pretrained, open_checkpoint  # only published models need it
 
     config, _, files = open_checkpoint(path)
     is_file = Path(path).is_file()
@@ -51,19 +52,21 @@ def run_of_folder(path, weights=True):
     else:
         model_class, options = describe(path)
         with unfilled():
-            model = model_class(**options)
+            model = build_model(config["model_type"], model_class, options)
         model.origin = Origin("llama2.c" if is_file else config["model_type"], config, files, {}, options)
     meta = meta_of(model, tokenizer)
     return Run(str(path), model, [tokenizer] * len(meta["tokenizers"]), meta, {})
 
 
 def describe_sizes(options):
-    """One line with the sizes of a model, from the arguments of its class."""
+    """Returns one line with the sizes of a model, from the arguments of its class."""
     return ", ".join(text.format(options[name]) for name, text in SIZES.items() if options.get(name) is not None)
 
 
 def describe_vectors(options):
-    """[a line] on how `embed` and `similar` make one vector of a text, for the model of an imported sentence encoder."""
+    """Returns [a line] on how `embed` and `similar` make one vector of a text, for the model of an imported sentence
+    encoder.
+    """
     if "embedding_pool" not in options:
         return []
     pool = "the mean of all outputs" if options["embedding_pool"] == "mean" else "the output of the first token"
@@ -71,7 +74,7 @@ def describe_vectors(options):
 
 
 def compare_sizes(tokens, options):
-    """[a sentence] if the tokenizer has ids that the model does not know, else []."""
+    """Returns [a sentence] if the tokenizer has ids that the model does not know, else []."""
     known = options.get("vocab_size", options.get("src_vocab"))
     if tokens.vocab_size <= known:
         return []
@@ -81,14 +84,14 @@ def compare_sizes(tokens, options):
 
 
 def describe_tokenizer(tokens):
-    """One line: the kind of a tokenizer, its size, and the special ids that it has."""
+    """Returns one line: the kind of a tokenizer, its size, and the special ids that it has."""
     special = {name: i for name, i in getattr(tokens, "special", {}).items() if i is not None}
     names = ", ".join(f"{name} {i} {tokens.token(i)}" for name, i in special.items())
     return f"{tokens.to_json()['kind']}, {tokens.vocab_size:,} tokens" + (f"; special: {names}" if names else "")
 
 
 def checkpoint_of(model, tokenizer):
-    """(arrays, meta) of the run of a published model, which load_run turns into the same model again."""
+    """Returns (arrays, meta) of the run of a published model, which load_run turns into the same model again."""
     arrays = {f"model/{name}": parameter.data for name, parameter in model.named_parameters()}
     arrays |= {f"unused/{name}": array for name, array in model.origin.unused.items()}
     return arrays, meta_of(model, tokenizer)
@@ -105,14 +108,14 @@ def meta_of(model, tokenizer):
 
 
 def kind_of(model):
-    """The kind of task that a published model serves, by its class."""
+    """Returns the kind of task that a published model serves, by its class."""
     if type(model) is MODELS["text2text"]:
         return "text2text"                      # not "seq2seq", which has the same class
     return next(kind for kind, model_class in MODELS.items() if type(model) is model_class)
 
 
 def settings_of(kind, origin):
-    """The settings that the commands need besides the model itself."""
+    """Returns the settings that the commands need besides the model itself."""
     if kind == "lm":
         return {"context": origin.options["max_len"], "seed": 1}
     longest = origin.options.get("max_len", LONGEST_SOURCE)
@@ -126,7 +129,7 @@ def settings_of(kind, origin):
 
 
 def length_in(config, name, default):
-    """The number of tokens that a file of the folder names, or the default if it names none."""
+    """Returns the number of tokens that a file of the folder names, or the default if it names none."""
     length = config.get(name) or default
     if not isinstance(length, int) or length < 3:
         raise ValueError(f"{name} is {length!r} in the model's folder, which is no number of tokens of at least 3; copy "
@@ -135,7 +138,7 @@ def length_in(config, name, default):
 
 
 def corpus_of(kind, config):
-    """The names of the classes or tags, in the order of the model's outputs, and whether they exclude each other."""
+    """Returns the names of the classes or tags, in the order of the model's outputs, and whether they exclude each other."""
     if kind not in ("classifier", "tagger"):
         return {}
     labels = config.get("id2label") or {0: "LABEL_0", 1: "LABEL_1"}         # transformers' default

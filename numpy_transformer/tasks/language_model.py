@@ -1,6 +1,7 @@
 """The task of a language model: predicting the next token of one text."""
 
 from ..data import TextWindows, builtin_text, read_text
+from ..layers.normalization import NORMS
 from ..models import CausalLanguageModel
 from . import model_settings as model
 from .settings import FINE_TUNE, LORA, Setting, choice, count, make_training_settings, switch
@@ -22,9 +23,9 @@ class LanguageModelTask(Task):
         count("context", 64, "length of a training sequence, and the longest that the model reads"),
         count("num_kv_heads", None, "number of key and value heads; fewer than $num_heads makes grouped queries"),
         model.dropout(0.0), model.norm(),
-        choice("norm_layer", "rms", "LayerNorm or RMSNorm", "layer", "rms"),
+        choice("norm_layer", "rms", "LayerNorm or RMSNorm", *NORMS),
         model.activation("swiglu"),
-        model.positions("rotary", "learned", "sinusoidal", "rotary"),
+        model.positions("rotary"),
         switch("bias", False, "biases in linear layers and in LayerNorm"),
         switch("tie", True, "use the transposed embedding as the output layer"),
         model.init("gpt2"), *model.start()]

@@ -95,7 +95,7 @@ def describe_accuracy(model, reader, batches, bigrams=None):
 
 
 def bigram_guess(bigrams, mask_id, both):
-    """A baseline: the most likely word given its neighbors at [MASK], and the word that is shown elsewhere."""
+    """Returns a baseline: the most likely word given its neighbors at [MASK], and the word that is shown elsewhere."""
     def guess(ids, mask, segments, positions):
         shown = np.take_along_axis(ids, positions, 1)
         return np.where(shown == mask_id, bigrams.guess(ids, positions, both), shown)
@@ -103,6 +103,6 @@ def bigram_guess(bigrams, mask_id, both):
 
 
 def only_masks(batches, mask_id):
-    """The batches, with the targets ignored where the input is not [MASK]."""
+    """Returns the batches, with the targets ignored where the input is not [MASK]."""
     return [(inputs, np.where(np.take_along_axis(inputs[0], inputs[3], 1) == mask_id, targets, IGNORE))
             for inputs, targets in batches]

@@ -1,6 +1,7 @@
 """Settings that several kinds of model share."""
 
-from ..layers.feed_forward import ACTIVATIONS, GATED
+from ..layers.feed_forward import ACTIVATIONS, FEED_FORWARDS
+from ..layers.positions import POSITIONS
 from ..models import INITS
 from .settings import Setting, choice, count, rate
 
@@ -19,11 +20,11 @@ def norm(default="pre"):
 
 
 def activation(default):
-    return choice("activation", default, "activation of the feed-forward layers", *ACTIVATIONS, *GATED)
+    return choice("activation", default, "activation of the feed-forward layers", *ACTIVATIONS, *FEED_FORWARDS)
 
 
-def positions(default, *choices):
-    return choice("positions", default, "positional encoding", *choices)
+def positions(default):
+    return choice("positions", default, "positional encoding", *POSITIONS)
 
 
 def init(default):
@@ -31,7 +32,7 @@ def init(default):
 
 
 def start():
-    """How a run starts from the weights of another one."""
+    """Returns the settings of how a run starts from the weights of another one."""
     return [
         Setting("pretrained", None, "start from the weights, tokenizer and sizes of this run, or of a published model that "
                                     "`import` has read"),

@@ -4,18 +4,27 @@ import inspect
 
 
 def is_published(meta):
-    """True for the meta of a model that `import` has read, and of runs that started from one."""
+    """Returns True for the meta of a model that `import` has read, and of runs that started from one."""
     return "origin" in meta
 
 
 def options_of(model_class, options):
-    """All options of a model: those given, and the defaults of its class."""
+    """Returns all options of a model: those given, and the defaults of its class."""
     parameters = inspect.signature(model_class).parameters.values()
     return {parameter.name: parameter.default for parameter in parameters
             if parameter.default is not parameter.empty and parameter.name != "rng"} | options
 
 
 def without_head(model_class, options, base):
-    """All options of a model, except those that the class `base`, which it extends by a head, does not have."""
+    """Returns all options of a model, except those that the class `base`, which it extends by a head, does not have."""
     of_head = set(inspect.signature(model_class).parameters) - set(inspect.signature(base).parameters)
     return {name: value for name, value in options_of(model_class, options).items() if name not in of_head}
+
+
+def build(model_class, options, origin, rng):
+    """A new model of a run. The family of a published one makes its parts; `origin` is that of its meta, or None."""
+    if origin is None:
+        return model_class(**options, rng=rng)
+    from ..pretrained import build_model  # only published models need it
+
+    return build_model(origin["family"], model_class, options, rng)

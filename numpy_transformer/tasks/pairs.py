@@ -21,7 +21,7 @@ class PairsTask(Task):
         *model.sizes(d_model=128, num_layers=3, d_ff=512,
                      num_layers_help="number of blocks in the encoder, and in the decoder"),
         model.dropout(0.1), model.norm(), model.activation("relu"),
-        model.positions("sinusoidal", "sinusoidal", "learned"),
+        model.positions("sinusoidal"),
         switch("tie", False, "share one tokenizer and one embedding matrix between source, target and output"),
         model.init("xavier"), *model.start()]
     training_settings = make_training_settings(
@@ -45,7 +45,7 @@ class PairsTask(Task):
         raise NotImplementedError
 
     def limit_lengths(self, training, validation):
-        """Both lists of pairs, without texts of more than max_len tokens (or cut); the report says how many."""
+        """Returns both lists of pairs, without texts of more than max_len tokens (or cut); the report says how many."""
         s = self.settings
         training, report = limit_length(training, *self.tokenizers, s["max_len"], s["too_long"])
         validation, held_out = limit_length(validation, *self.tokenizers, s["max_len"], s["too_long"])
@@ -53,7 +53,7 @@ class PairsTask(Task):
         return training, validation
 
     def train_tokenizers(self, training, pairs):
-        """(source, target) tokenizers; one and the same with the setting tie."""
+        """Returns (source, target) tokenizers; one and the same with the setting tie."""
         learned, whole = (["\n".join(side) for side in zip(*part)] for part in (training, pairs))
         if self.settings["tie"]:
             return [self.train_tokenizer("\n".join(learned), "\n".join(whole))] * 2
@@ -73,5 +73,5 @@ class PairsTask(Task):
 
 
 def identify(pairs):
-    """The fingerprint of a list of pairs."""
+    """Returns the fingerprint of a list of pairs."""
     return sha256("\n".join(map("\t".join, pairs)))

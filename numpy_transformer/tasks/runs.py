@@ -9,9 +9,10 @@ from ..layers import LoRALinear, add_lora, merge_lora
 from ..models import TextEncoder
 from ..module import Module, unfilled
 from ..training.checkpoint import read_checkpoint, weights
+from ..types import PathLike
 from . import TASKS
 from .encoder import EncoderTask
-from .options import is_published
+from .options import build, is_published
 
 TITLES = {"lm": "a language model: `generate` continues a text with it",
           "seq2seq": "an encoder-decoder: `translate` uses it",
@@ -70,18 +71,18 @@ class Run:
         return task.make_reader(self.settings, self.tokenizers[0])
 
     def __repr__(self):
-        return f"Run({self.path!r}, kind={self.kind!r}, step={self.meta['step']:,}, model={self.model!r})"
+        return f"Run({self.path!r}, kind={self.kind!r}, step={self.meta['step']:,}, model={type(self.model).__name__})"
 
 
 def use_of(meta):
-    """The key of TITLES: the kind of a run; for published classifiers also what their outputs mean."""
+    """Returns the key of TITLES: the kind of a run; for published classifiers also what their outputs mean."""
     corpus = meta["corpus"]
     if len(corpus.get("labels", [])) == 1 and meta["kind"] == "classifier":
         return "regression"
     return meta["kind"] if corpus.get("exclusive", True) else "multi-label"
 
 
-def load_run(path, *kinds):
+def load_run(path: PathLike, *kinds: str) -> Run:
     """Returns the Run in a file that `train`, `import` or save_run wrote: its model, in eval(), its tokenizers and labels.
 
     Parameters:
@@ -103,7 +104,7 @@ def load_run(path, *kinds):
 
 
 def outline_run(path):
-    """The Run in a file, but without memory for the weights: for what needs only sizes, settings and history."""
+    """Returns the Run in a file, but without memory for the weights: for what needs only sizes, settings and history."""
     check_file(path)
     arrays, meta = read_checkpoint(path, lambda names: [name for name in names if name.startswith("history/")], verify=True)
     meta = check_meta(meta, path)
@@ -119,7 +120,7 @@ def finish(model, arrays, meta, path):
 
 
 def arrays_of_model(names):
-    """The names of the arrays that a trained model consists of: neither the optimizer's, nor two sets of weights."""
+    """Returns the names of the arrays that a trained model consists of: neither the optimizer's, nor two sets of weights."""
     unneeded = ("optimizer/", "model/") if any(name.startswith("best/") for name in names) else ("optimizer/",)
     return [name for name in names if not name.startswith(unneeded)]
 
@@ -140,10 +141,10 @@ def check_kind(found, path, kinds):
 
 
 def make_model(meta, path):
-    """The model of a checkpoint, without memory for its weights."""
+    """Returns the model of a checkpoint, without memory for its weights."""
     try:
         with unfilled():
-            model = MODELS[meta["kind"]](**meta["model"], rng=0)
+            model = build(MODELS[meta["kind"]], meta["model"], meta.get("origin"), 0)
     except TypeError as error:
         raise ValueError(f"{str(path)!r} holds a model that this version cannot build ({error}); name another run") \
             from error
@@ -154,7 +155,9 @@ def make_model(meta, path):
 
 
 def add_base(own, arrays, model, meta, path):
-    """(weights, arrays) of a run that stored only what it trained: all others are those of the run that it began with."""
+    """Returns (weights, arrays) of a run that stored only what it trained: all others are those of the run that it began
+    with.
+    """
     base = load_run(find_base(meta["base"], path))
     names = [name for name, _ in model.named_parameters()]
     found = merged_weights(base) | own
@@ -166,14 +169,14 @@ def add_base(own, arrays, model, meta, path):
 
 
 def merged_weights(run):
-    """{name: array} of the weights of a run. The updates of LoRA are added to the weights that have one."""
+    """Returns {name: array} of the weights of a run. The updates of LoRA are added to the weights that have one."""
     if any(isinstance(module, LoRALinear) for _, module in run.model.named_modules()):
         merge_lora(run.model)
     return {name: parameter.data for name, parameter in run.model.named_parameters()}
 
 
 def find_base(base, path):
-    """The path of the run that another one began with: beside that one, or where it was then."""
+    """Returns the path of the run that another one began with: beside that one, or where it was then."""
     places = [Path(path).parent / Path(base["file"]).name, Path(base["file"])]
     found = [place for place in places if place.is_file()]
     if not found:
@@ -187,7 +190,7 @@ def find_base(base, path):
 
 
 def fingerprint(path):
-    """SHA-256 of a file, in hexadecimal."""
+    """Returns the SHA-256 of a file, in hexadecimal."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):
@@ -196,7 +199,9 @@ def fingerprint(path):
 
 
 def origin_of(meta, arrays, tokenizer):
-    """Where a published model came from, with everything that a folder in the original layout needs besides its weights."""
+    """Returns where a published model came from, with everything that a folder in the original layout needs besides its
+    weights.
+    """
     from ..pretrained import Origin  # only published models need it
 
     saved = meta["origin"]
@@ -212,7 +217,7 @@ def load_tokenizers(meta):
 
 
 def check_meta(meta, path):
-    """The meta. Raises ValueError if neither `train` nor `import` nor save_run wrote it."""
+    """Returns the meta. Raises ValueError if neither `train` nor `import` nor save_run wrote it."""
     kind = meta.get("kind")
     missing = [key for key in ("config", "settings", "model", "tokenizers", "corpus", "step") if key not in meta]
     presets = TASKS[kind].presets if kind in TASKS else {}

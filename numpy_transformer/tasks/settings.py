@@ -75,7 +75,9 @@ def with_names(sentence, spell=str):
 
 def make_training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta2, eps, weight_decay, label_smoothing,
                            metrics=()):
-    """The settings of the training loop, with a task's own defaults; `metrics` are what it measures besides the loss."""
+    """Returns the settings of the training loop, with a task's own defaults; `metrics` are what it measures besides the
+    loss.
+    """
     return [
         count("steps", steps, "training steps"),
         count("batch_size", batch_size, "sequences per batch"),

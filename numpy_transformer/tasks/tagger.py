@@ -93,7 +93,7 @@ class TaggerTask(EncoderTask):
 
 
 def read_data(settings):
-    """(training, validation, test): lists of (words, tags in BIO); without a file for it the test set is empty."""
+    """Returns (training, validation, test): lists of (words, tags in BIO); without a file for it the test set is empty."""
     files = settings["data"]
     if not files:
         generated = tagged_sentences(settings["seed"])
@@ -111,7 +111,9 @@ def read_sentences(path):
 
 
 def ids_and_tags(reader, labels, sentences):
-    """((ids, tags), lost): the tag of a word is that of its first piece; `lost` is the number of words without a piece."""
+    """Returns ((ids, tags), lost): the tag of a word is that of its first piece; `lost` is the number of words without a
+    piece.
+    """
     label_ids = {label: n for n, label in enumerate(labels)}
     rows, lost = [], 0
     for words, tags in sentences:
@@ -131,7 +133,7 @@ def label_id(label_ids, tag):
 
 
 def find_tags(model, reader, labels, texts, unread="O"):
-    """The tags of lists of words; `unread` is the tag of a word that was cut off."""
+    """Returns the tags of lists of words; `unread` is the tag of a word that was cut off."""
     read = [reader.read_words(words) for words in texts]
     numbers = [np.full(1, n) for n in range(len(texts))]                    # which row of a batch is which text
     found = [None] * len(texts)

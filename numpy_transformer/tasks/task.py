@@ -10,7 +10,7 @@ from ..training import AdamW, ConstantSchedule, CosineSchedule, NoamSchedule, Tr
 from ..training.evaluation import evaluate
 from ..training.memory import available_memory
 from ..training.progress import Progress
-from .options import is_published, options_of
+from .options import build, is_published, options_of
 from .settings import SettingError
 
 BYTES_PER_PARAMETER = 16                        # weight, gradient and Adam's two means, in float32
@@ -60,7 +60,7 @@ class Task:
 
     @classmethod
     def default_settings(cls, preset, **changes):
-        """The settings of a named configuration, with changes."""
+        """Returns the settings of a named configuration, with changes."""
         settings = {setting.name: setting.default for setting in cls.all_settings()} | cls.presets[preset] | changes
         if settings.get("epochs") and "validate_every" not in changes and "steps" not in changes:
             settings["validate_every"] = None   # the task fills in the steps of one epoch
@@ -69,7 +69,9 @@ class Task:
 
     @classmethod
     def choose_preset(cls, config, given, base=None):
-        """The configuration that was asked for, or the one that fits the given settings and the run that is the base."""
+        """Returns the configuration that was asked for, or the one that fits the given settings and the run that is the
+        base.
+        """
         if config:
             return config
         if given.get("lora"):
@@ -78,7 +80,7 @@ class Task:
 
     @classmethod
     def unused_settings(cls, settings):
-        """List of (names, remedy) of the settings that have no effect in this run."""
+        """Returns a list of (names, remedy) of the settings that have no effect in this run."""
         used = SCHEDULE_RATES[settings["schedule"]]
         rates = [name for name in ("lr", "min_lr", "factor") if name not in used]
         unused = [(rates, f"$schedule {settings['schedule']} does not use it; choose another schedule, or leave it out")]
@@ -88,7 +90,7 @@ class Task:
 
     @classmethod
     def unused_when_starting(cls, settings):
-        """The part of unused_settings that is about pretrained weights."""
+        """Returns the part of unused_settings that is about pretrained weights."""
         if not settings.get("pretrained"):
             options = ["lora", "lora_alpha", "lora_targets", "freeze"]
             return [(options, "it applies to pretrained weights; give $pretrained")]
@@ -103,22 +105,22 @@ class Task:
 
     @classmethod
     def base_options(cls, base):
-        """All options of the model of the run that is the base."""
+        """Returns all options of the model of the run that is the base."""
         return options_of(cls.model_class, base["model"])
 
     def base_config(self):
-        """The arguments of `model_class` that continue the model of the base: its sizes, and this run's dropout."""
+        """Returns the arguments of `model_class` that continue the model of the base: its sizes, and this run's dropout."""
         theirs = self.base_options(self.base)
         return theirs | {"dropout": self.settings["dropout"], "init": self.settings["init"],
                          "max_len": max(self.settings[self.length], theirs["max_len"])}
 
     @classmethod
     def published_settings(cls, options):
-        """The settings that a published model decides in addition, given the options of that model."""
+        """Returns the settings that a published model decides in addition, given the options of that model."""
         return {}
 
     def weights_taken_over(self, state, run):
-        """What this model takes over of the weights {name: array} of the run that is its base."""
+        """Returns what this model takes over of the weights {name: array} of the run that is its base."""
         return state
 
     def model_config(self):
@@ -127,7 +129,9 @@ class Task:
 
     def make_model(self):
         self.check_memory()
-        return self.model_class(**self.model_config(), rng=np.random.default_rng([self.settings["seed"], 1]))
+        origin = self.base["origin"] if self.starts_from_published else None
+        rng = np.random.default_rng([self.settings["seed"], 1])
+        return build(self.model_class, self.model_config(), origin, rng)
 
     def check_memory(self):
         """Raises ValueError if the matrices of the model's blocks alone need more memory than is available."""
@@ -145,7 +149,7 @@ class Task:
         return CrossEntropyLoss(label_smoothing)
 
     def make_trainer(self, model, comm=None):
-        """The Trainer that the settings describe; weight decay acts on matrices only."""
+        """Returns the Trainer that the settings describe; weight decay acts on matrices only."""
         s = self.settings
         optimizer = AdamW(model.parameters(), s["lr"], (s["beta1"], s["beta2"]), s["eps"], s["weight_decay"],
                           decay=lambda parameter: parameter.data.ndim > 1)
@@ -165,7 +169,7 @@ class Task:
         return lambda: evaluate(model, self.make_criterion(), self.validation)
 
     def results(self, model):
-        """Lines on what the trained model reaches besides its loss, with a baseline where there is one."""
+        """Returns lines on what the trained model reaches besides its loss, with a baseline where there is one."""
         return []
 
     @staticmethod
@@ -174,7 +178,8 @@ class Task:
         raise NotImplementedError
 
     def train_tokenizer(self, training_text, whole_text):
-        """A tokenizer trained on the training text; a character tokenizer has the characters of the whole text, so that
+        """Returns a tokenizer trained on the training text; a character tokenizer has the characters of the whole text, so
+        that
         none is unknown.
         """
         s = self.settings
@@ -188,7 +193,7 @@ class Task:
             return BytePairTokenizer.train(training_text, merges, progress.advance)
 
     def tokenizer_size(self):
-        """The number of tokens of a bpe or word tokenizer."""
+        """Returns the number of tokens of a bpe or word tokenizer."""
         return self.settings["vocab_size"]
 
 

@@ -65,7 +65,7 @@ class TextToTextTask(PairsTask):
         yield from exact_match_by_task(pairs, self.decode(model.eval(), pairs))
 
     def decode(self, model, pairs):
-        """The model's answers by greedy decoding.
+        """Returns the model's answers by greedy decoding.
 
         An answer ends one token after the longest target of its batch: a longer one is wrong already, and a model that
         has not learned to stop would decode max_len tokens for each source.
@@ -84,7 +84,7 @@ class TextToTextTask(PairsTask):
 
 
 def read_tasks(data, seed):
-    """(training, validation, test, report) of a table; without a `split` column, validation pairs are held out."""
+    """Returns (training, validation, test, report) of a table; without a `split` column, validation pairs are held out."""
     (training, validation, test), report = read_splits(data)
     if not validation:
         training, validation = hold_out_sources(training, seed)
@@ -92,7 +92,7 @@ def read_tasks(data, seed):
 
 
 def read_all_tasks(data):
-    """(pairs, report) of all rows of a table."""
+    """Returns (pairs, report) of all rows of a table."""
     splits, report = read_splits(data)
     return sum(splits, []), report
 

@@ -5,11 +5,14 @@ import glob
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..argument_checks import check_positive
+from ..types import PathLike
 from . import mpi
 from .memory import available_memory
 from .trainer_state import RESERVED, state_of
@@ -18,7 +21,7 @@ FORMAT = "numpy_transformer checkpoint, version 1"
 
 
 def write_checkpoint(path, arrays, meta):
-    """Write named arrays, and meta as JSON, to one .npz file without pickle.
+    """Writes named arrays, and meta as JSON, to one .npz file without pickle.
 
     The file is written next to `path` under another name, flushed to the disk, and then renamed. At every moment, even
     after a power failure, `path` is either the complete old file or the complete new one. Raises OSError on failure.
@@ -42,7 +45,7 @@ def write_checkpoint(path, arrays, meta):
 
 
 def sync_folder(folder):
-    """Flush a rename to the disk. Windows and some network file systems do not support this."""
+    """Flushes a rename to the disk. Windows and some network file systems do not support this."""
     with contextlib.suppress(OSError, AttributeError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -66,7 +69,8 @@ def check_writable(path):
 
 
 def read_checkpoint(path, choose=lambda names: names, verify=False):
-    """({name: array}, meta) of a checkpoint, with those of its arrays that `choose` returns of the list of their names.
+    """Returns ({name: array}, meta) of a checkpoint, with those of its arrays that `choose` returns of the list of their
+    names.
 
     The other arrays take no memory. verify=True finds damage to them too.
 
@@ -115,7 +119,8 @@ def reason_for(error):
 
 
 def weights(arrays, groups=("best/", "model/")):
-    """The state_dict in the arrays of a checkpoint: the best weights if early stopping kept them, else the latest."""
+    """Returns the state_dict in the arrays of a checkpoint: the best weights if early stopping kept them, else the latest.
+    """
     for group in groups:
         found = {name.removeprefix(group): array for name, array in arrays.items() if name.startswith(group)}
         if found:
@@ -123,14 +128,14 @@ def weights(arrays, groups=("best/", "model/")):
     raise ValueError("the checkpoint holds no weights; it was not written by a Trainer")
 
 
-def average_checkpoints(paths):
-    """state_dict with the mean of the latest weights of several checkpoints of one model.
+def average_checkpoints(paths: Sequence[PathLike]) -> dict[str, np.ndarray]:
+    """Returns a state_dict with the mean of the latest weights of several checkpoints of one model.
 
     Source: Vaswani et al. 2017, section 6.1.
 
     Raises ValueError if there is no checkpoint, or if they differ in names or shapes.
     """
-    total = {}
+    total: dict[str, np.ndarray] = {}
     for n, path in enumerate(paths, 1):
         state = weights(read_checkpoint(path)[0], ["model/"])
         if n > 1 and {k: v.shape for k, v in state.items()} != {k: v.shape for k, v in total.items()}:
@@ -155,7 +160,7 @@ class Checkpoint:
         ValueError if the file cannot be written, TypeError if meta is not JSON. Both are raised here, before training.
     """
 
-    def __init__(self, path, every=100, keep=0, meta=None):
+    def __init__(self, path: PathLike, every: int = 100, keep: int = 0, meta: dict[str, Any] | None = None) -> None:
         check_positive(every=every)
         if keep:
             check_positive(keep=keep)
@@ -169,14 +174,14 @@ class Checkpoint:
     def __repr__(self):
         return f"Checkpoint({str(self.path)!r}, every={self.every}, keep={self.keep})"
 
-    def save(self, trainer, keep=True):
-        """Save the run; keep=False writes no additional NAME.step-N.npz. Only the first MPI rank writes."""
+    def save(self, trainer: Any, keep: bool = True) -> None:
+        """Saves the run; keep=False writes no additional NAME.step-N.npz. Only the first MPI rank writes."""
         mpi.same_on_all_ranks(trainer.comm, "the weights", trainer.weights)
         with mpi.together(trainer.comm):
             if trainer.rank == 0:
                 self.write(trainer, keep)
 
-    def write(self, trainer, keep):
+    def write(self, trainer: Any, keep: bool) -> None:
         arrays, meta = state_of(trainer)
         if not (keep and self.keep):
             return write_checkpoint(self.path, arrays, self.meta | meta)
@@ -188,17 +193,17 @@ class Checkpoint:
         for path in set(saves) - set(earlier[-self.keep:]):
             path.unlink()
 
-    def kept(self):
-        """The saves that were kept, oldest first."""
+    def kept(self) -> list[Path]:
+        """Returns the saves that were kept, oldest first."""
         return sorted(self.path.parent.glob(f"{glob.escape(self.path_with_tag('step-').stem)}{'[0-9]' * 7}.npz"))
 
-    def path_with_tag(self, tag):
-        """The path RUN.tag.npz next to RUN.npz (or RUN)."""
+    def path_with_tag(self, tag: str) -> Path:
+        """Returns the path RUN.tag.npz next to RUN.npz (or RUN)."""
         return self.path.with_name(f"{self.path.name.removesuffix('.npz')}.{tag}.npz")
 
 
 def replace_by_link(source, path):
-    """Give the file a second name, replacing an existing file atomically; copy it where links are not supported."""
+    """Gives the file a second name, replacing an existing file atomically; copies it where links are not supported."""
     part = path.with_name(path.name + ".part")
     part.unlink(missing_ok=True)
     try:

@@ -37,7 +37,7 @@ class DataParallel:
         self.buffer = None                      # for all gradients, with MPI
 
     def gradients(self, batches):
-        """Set the gradients of the model to those of the mean loss over all counted targets.
+        """Sets the gradients of the model to those of the mean loss over all counted targets.
 
         Returns (mean loss, counted targets). The gradients are not valid if the loss is not finite or no target counts.
         """
@@ -51,12 +51,14 @@ class DataParallel:
         return loss / max(targets, 1), targets
 
     def draw_seeds(self):
-        """Seeds for all workers but the first, drawn from each generator of the model; rank 0 draws for all ranks."""
+        """Returns the seeds for all workers but the first, drawn from each generator of the model; rank 0 draws for all
+        ranks.
+        """
         columns = [rng.bit_generator.random_raw(self.total - 1).tolist() for rng in self.model.generators()]
         return self.comm.bcast(columns) if self.comm else columns
 
     def compute(self, batches, columns):
-        """Let every worker compute the gradients of its summed loss; (summed loss, counted targets) of this process."""
+        """Lets every worker compute the gradients of its summed loss; (summed loss, counted targets) of this process."""
         parts = [split(batch, self.total) for batch in batches]
         numbers = range(self.first, self.first + self.workers)
         shares = [[piece for part in parts if n < len(part) for piece in self.pieces(part[n])] for n in numbers]
@@ -70,7 +72,8 @@ class DataParallel:
 
     @contextlib.contextmanager
     def started(self, shares, seeds):
-        """The other workers compute their shares while the block runs; it ends when all have finished, also after an error."""
+        """The other workers compute their shares while the block runs; it ends when all have finished, also after an error.
+        """
         if self.process != os.getpid() or not all(worker.fits() for worker in self.others):
             for worker in self.others:
                 worker.end()
@@ -93,13 +96,13 @@ class DataParallel:
         return ThreadWorker(self.model)
 
     def pieces(self, part):
-        """Split a worker's part into pieces of at most PIECE tokens; a single worker computes the whole batch at once."""
+        """Splits a worker's part into pieces of at most PIECE tokens; a single worker computes the whole batch at once."""
         if self.total == 1:
             return [part]
         return split(part, math.ceil(tokens_in(part) / PIECE))
 
     def add_up(self, targets):
-        """Set the gradients of the model to the sum over all workers, divided by the number of targets."""
+        """Sets the gradients of the model to the sum over all workers, divided by the number of targets."""
         for parameter, *others in zip(self.model.parameters, *(worker.gradients() for worker in self.others)):
             total = parameter.grad
             for grad in others:
@@ -109,7 +112,7 @@ class DataParallel:
 
 
 def split(batch, count):
-    """Split a batch into `count` parts, or fewer if it has fewer rows; every array as long as the targets is split."""
+    """Splits a batch into `count` parts, or fewer if it has fewer rows; every array as long as the targets is split."""
     inputs, targets = batch
     inputs = as_tuple(inputs)
     rows = len(targets) if np.ndim(targets) and np.ndim(inputs[0]) > 1 else 1
@@ -124,14 +127,14 @@ def split(batch, count):
 
 
 def tokens_in(batch):
-    """Number of tokens in a batch: ids, or rows of features."""
+    """Returns the number of tokens in a batch: ids, or rows of features."""
     inputs, _ = batch
     x = np.asarray(as_tuple(inputs)[0])
     return x.size if x.dtype.kind in "iu" else math.prod(x.shape[:-1])
 
 
 def workers_for(batch, parameters):
-    """Number of workers worthwhile for such a batch.
+    """Returns the number of workers worthwhile for such a batch.
 
     It is one for little work, for a sequence without a batch axis, and for a large model, because each worker has its own
     gradients: several BLAS threads then compute as fast in less memory.

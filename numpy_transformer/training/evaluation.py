@@ -6,7 +6,7 @@ from .data_parallel import as_tuple
 
 
 def evaluate(model, criterion, batches):
-    """Mean loss over all counted targets of the batches, with dropout off."""
+    """Returns the mean loss over all counted targets of the batches, with dropout off."""
     total = counted = 0
     for loss, count, _, _ in predictions(model, criterion, batches):
         total += loss * count
@@ -15,7 +15,7 @@ def evaluate(model, criterion, batches):
 
 
 def evaluate_accuracy(model, criterion, batches):
-    """{"validation": mean loss, "accuracy": share of the counted targets that are predicted}, with dropout off.
+    """Returns {"validation": mean loss, "accuracy": share of the counted targets that are predicted}, with dropout off.
 
     Logits of the shape of the targets are those of class 1 of two; otherwise their last axis has one logit per class.
     """
@@ -33,7 +33,7 @@ def evaluate_accuracy(model, criterion, batches):
 
 
 def predictions(model, criterion, batches):
-    """Yield (mean loss, number of counted targets, logits, targets) of each batch, with dropout off."""
+    """Yields (mean loss, number of counted targets, logits, targets) of each batch, with dropout off."""
     training = model.training
     model.eval()
     criterion.eval()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def keep_freed_memory():
-    """Make glibc's malloc keep freed memory, so that the next step does not request it from the system again.
+    """Makes glibc's malloc keep freed memory, so that the next step does not request it from the system again.
 
     The setting applies to the whole process, whose memory then does not shrink. Returns True if glibc accepted it.
     """
@@ -19,7 +19,7 @@ def keep_freed_memory():
 
 
 def available_memory():
-    """Bytes of memory that new processes can use without swapping, or None if the system does not say."""
+    """Returns the bytes of memory that new processes can use without swapping, or None if the system does not say."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):

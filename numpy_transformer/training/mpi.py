@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import os
 import pickle
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ class RankError(RuntimeError):
 
 
 def world():
-    """MPI.COMM_WORLD if mpiexec started this process together with others, else None.
+    """Returns MPI.COMM_WORLD if mpiexec started this process together with others, else None.
 
     Raises ValueError if mpiexec did and mpi4py is not installed.
     """
@@ -49,13 +50,15 @@ def silence_other_ranks(comm):
 
 
 def gather(comm, function):
-    """Call function() on every rank; returns the list of all results, in the order of the ranks.
+    """Calls function() on every rank; returns the list of all results, in the order of the ranks.
 
     If it fails on some ranks, the first of these raises its own error, and all other ranks raise RankError.
     """
     if comm is None:
         return [function()]
-    result = error = message = None
+    result: Any = None
+    error: Exception | None = None
+    message: str | None = None
     try:
         result = function()
     except Exception as raised:
@@ -64,7 +67,7 @@ def gather(comm, function):
     failed = [rank for rank in range(comm.size) if messages[rank] is not None]
     if not failed:
         return list(results)
-    if failed[0] == comm.rank:
+    if error is not None and failed[0] == comm.rank:
         raise error
     raise RankError(f"all ranks stop, since rank {failed[0]} raised {messages[failed[0]]}") from error
 
@@ -96,7 +99,7 @@ def on_any_rank(comm, condition):
 
 
 def sum_gradients(comm, parameters, buffer=None):
-    """Replace the gradients by their sum over all ranks: one Allreduce of a flat buffer, which is returned for reuse."""
+    """Replaces the gradients by their sum over all ranks: one Allreduce of a flat buffer, which is returned for reuse."""
     if comm is None:
         return None
     from mpi4py import MPI
@@ -111,7 +114,7 @@ def sum_gradients(comm, parameters, buffer=None):
 
 
 def same_on_all_ranks(comm, what, function):
-    """The result of function(). Raises ValueError on all ranks if the results of the ranks differ."""
+    """Returns the result of function(). Raises ValueError on all ranks if the results of the ranks differ."""
     if comm is None:
         return function()
     own = []
@@ -129,7 +132,7 @@ def same_on_all_ranks(comm, what, function):
 
 
 def cores_per_rank(comm):
-    """Number of CPU cores for each rank on this machine, or None for a single process."""
+    """Returns the number of CPU cores for each rank on this machine, or None for a single process."""
     if comm is None or comm.size == 1:
         return None
     from mpi4py import MPI

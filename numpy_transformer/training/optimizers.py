@@ -1,6 +1,8 @@
 """SGD, Adam and AdamW, and gradient clipping by the global norm."""
 
 import math
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +25,9 @@ class Optimizer:
     views of these buffers. Large parameters stay where they are, because a copy of them would take memory.
     """
 
-    STATE = ()                                  # names of the arrays that a step needs from earlier steps
+    STATE: tuple[str, ...] = ()                                  # names of the arrays that a step needs from earlier steps
 
-    def __init__(self, parameters, lr):
+    def __init__(self, parameters: Iterable[Parameter], lr: float) -> None:
         check_numbers(lr=lr)
         self.parameters = list({id(parameter): parameter for parameter in parameters}.values())
         if not all(isinstance(parameter, Parameter) for parameter in self.parameters):
@@ -41,7 +43,7 @@ class Optimizer:
         self.t = 0                              # number of steps
         for parameter in self.parameters:
             parameter.held = True               # from now on, astype() is refused
-        groups = {}
+        groups: dict[tuple, list[Parameter]] = {}
         for parameter in self.parameters:
             alone = id(parameter) if is_large(parameter) else None
             groups.setdefault((alone, parameter.data.dtype, *self.kind(parameter)), []).append(parameter)
@@ -49,12 +51,12 @@ class Optimizer:
                         for (alone, _, *kind), group in groups.items()]
         self.parameters = [parameter for buffer in self.buffers for parameter in buffer.parameters]
 
-    def kind(self, parameter):
+    def kind(self, parameter: Parameter) -> tuple:
         """Arguments that `update` needs for this parameter in addition to its arrays."""
         return ()
 
-    def state(self):
-        """{name: list with an array for each parameter}: views of the state that a step needs from earlier steps."""
+    def state(self) -> dict[str, list[np.ndarray]]:
+        """Returns {name: list with an array for each parameter}: views of the state that a step needs from earlier steps."""
         return {name: [view for buffer in self.buffers for view in buffer.views(buffer.state[n])]
                 for n, name in enumerate(self.STATE)}
 
@@ -62,7 +64,7 @@ class Optimizer:
         count = sum(parameter.data.size for parameter in self.parameters)
         return f"{type(self).__name__}(lr={self.lr:g}, {count:,} parameters, step {self.t:,})"
 
-    def step(self):
+    def step(self) -> None:
         if any(parameter.frozen for parameter in self.parameters):
             raise ValueError("a parameter was frozen after the optimizer was made; make a new optimizer, which holds "
                              "those that are still trained")
@@ -73,9 +75,13 @@ class Optimizer:
             tasks += [(arrays, block, buffer.kind) for block in blocks(len(arrays[0]), BLOCK)]
         in_threads(self.update_block, tasks)
 
-    def update_block(self, task):
+    def update_block(self, task: tuple) -> None:
         arrays, block, kind = task
         self.update(*(array[block] for array in arrays), *kind)
+
+    def update(self, *arrays: Any) -> None:
+        """Updates a block of weights in place, given the weights, their gradients, their state and what `kind` returned."""
+        raise NotImplementedError(f"{type(self).__name__} has no update yet")
 
 
 def is_large(parameter):
@@ -99,7 +105,7 @@ class Buffer:
             parameter.move(data, grad)
 
     def views(self, flat):
-        """Each parameter's part of a flat array, in the shape of the parameter."""
+        """Returns each parameter's part of a flat array, in the shape of the parameter."""
         parts = np.split(flat, np.cumsum([p.data.size for p in self.parameters])[:-1])
         return [part.reshape(p.data.shape) for p, part in zip(self.parameters, parts)]
 
@@ -139,14 +145,14 @@ class SGD(Optimizer):
 
     STATE = ("velocity",)
 
-    def __init__(self, parameters, lr, momentum=0.0):
+    def __init__(self, parameters: Iterable[Parameter], lr: float, momentum: float = 0.0) -> None:
         super().__init__(parameters, lr)
         check_numbers(momentum=momentum)
         if not 0 <= momentum < 1:
             raise ValueError(f"momentum = {momentum} must lie in [0, 1)")
         self.momentum = momentum
 
-    def update(self, w, g, v):
+    def update(self, w: np.ndarray, g: np.ndarray, v: np.ndarray) -> None:
         v *= self.momentum
         v += g
         w -= self.lr * v
@@ -167,9 +173,19 @@ class Adam(Optimizer):
     """
 
     STATE = ("m", "v")
-    m, v = (property(lambda self, name=name: self.state()[name]) for name in STATE)
 
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8):
+    @property
+    def m(self) -> list[np.ndarray]:
+        """For each parameter the mean of its gradients."""
+        return self.state()["m"]
+
+    @property
+    def v(self) -> list[np.ndarray]:
+        """For each parameter the mean of its squared gradients."""
+        return self.state()["v"]
+
+    def __init__(self, parameters: Iterable[Parameter], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8) -> None:
         super().__init__(parameters, lr)
         beta1, beta2 = betas
         check_numbers(beta1=beta1, beta2=beta2, eps=eps)
@@ -177,7 +193,7 @@ class Adam(Optimizer):
             raise ValueError(f"betas = {betas} must lie in [0, 1)")
         self.betas, self.eps = betas, eps
 
-    def update(self, w, g, m, v):
+    def update(self, w: np.ndarray, g: np.ndarray, m: np.ndarray, v: np.ndarray) -> None:
         beta1, beta2 = self.betas
         change = (1 - beta1) * g
         m *= beta1
@@ -206,7 +222,9 @@ class AdamW(Adam):
     Source: Loshchilov and Hutter 2019, algorithm 2; as in PyTorch, the decay is multiplied by lr.
     """
 
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, decay=None):
+    def __init__(self, parameters: Iterable[Parameter], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, weight_decay: float = 0.01,
+                 decay: Callable[[Parameter], bool] | Iterable[Parameter] | None = None) -> None:
         self.decay = decay if decay is None or callable(decay) else list(decay)
         super().__init__(parameters, lr, betas, eps)
         check_numbers(weight_decay=weight_decay)
@@ -217,19 +235,19 @@ class AdamW(Adam):
             raise ValueError("decay contains parameters that the optimizer does not hold; choose among its own")
         self.weight_decay, self.decay = weight_decay, chosen
 
-    def kind(self, parameter):
+    def kind(self, parameter: Parameter) -> tuple[bool]:
         if isinstance(self.decay, list):
-            return [any(parameter is one for one in self.decay)]
-        return [self.decay is None or bool(self.decay(parameter))]
+            return (any(parameter is one for one in self.decay),)
+        return (self.decay is None or bool(self.decay(parameter)),)
 
-    def update(self, w, g, m, v, decays=True):
+    def update(self, w: np.ndarray, g: np.ndarray, m: np.ndarray, v: np.ndarray, decays: bool = True) -> None:
         if decays:
             w *= 1 - self.lr * self.weight_decay
         super().update(w, g, m, v)
 
 
-def clip_grad_norm(parameters, max_norm):
-    """Scale all gradients by one factor so that their joint L2 norm is at most max_norm; returns the norm before.
+def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
+    """Scales all gradients by one factor so that their joint L2 norm is at most max_norm; returns the norm before.
 
     Frozen parameters have no gradient and do not count.
     If the norm is not finite, nothing is scaled, because the gradients have no direction then.

@@ -29,7 +29,7 @@ class Progress:
         self.tenths = tenths
 
     def write(self, line, file=None):
-        """Print a line above the bar, to standard output or to `file`."""
+        """Prints a line above the bar, to standard output or to `file`."""
         if self.silent:
             return
         with contextlib.suppress(OSError):

@@ -3,12 +3,13 @@
 import math
 
 from ..argument_checks import check_numbers
+from .optimizers import Optimizer
 
 
 class Schedule:
     """Base class: the n-th call of step() sets optimizer.lr to rate(n), for n from 1. The initial value is rate(1)."""
 
-    def __init__(self, optimizer):
+    def __init__(self, optimizer: Optimizer) -> None:
         self.optimizer = optimizer
         self.count = 0
         optimizer.lr = self.rate(1)
@@ -16,11 +17,16 @@ class Schedule:
     def __repr__(self):
         return f"{type(self).__name__}(step {self.count:,}, lr={self.optimizer.lr:g})"
 
-    def step(self):
+    def rate(self, n: int) -> float:
+        """Returns the learning rate of step n, from 1 on."""
+        raise NotImplementedError(f"{type(self).__name__} has no rate yet")
+
+    def step(self) -> None:
+        """Sets the learning rate of the next step."""
         self.go_to(self.count + 1)
 
-    def go_to(self, count):
-        """Set the rate of step `count`. It depends on `count` alone, so a run can be resumed at any step."""
+    def go_to(self, count: int) -> None:
+        """Sets the rate of step `count`. It depends on `count` alone, so a run can be resumed at any step."""
         self.count = count
         self.optimizer.lr = self.rate(max(count, 1))
 
@@ -28,14 +34,14 @@ class Schedule:
 class ConstantSchedule(Schedule):
     """Linear warm-up to lr over `warmup` steps, then constant."""
 
-    def __init__(self, optimizer, lr, warmup=0):
+    def __init__(self, optimizer: Optimizer, lr: float, warmup: int = 0) -> None:
         check_numbers(lr=lr, warmup=warmup)
         if warmup < 0:
             raise ValueError(f"warmup = {warmup} must not be negative; 0 starts with the full rate")
         self.lr, self.warmup = lr, warmup
         super().__init__(optimizer)
 
-    def rate(self, n):
+    def rate(self, n: int) -> float:
         return self.lr * min(1.0, n / max(self.warmup, 1))
 
 
@@ -53,14 +59,14 @@ class NoamSchedule(Schedule):
     Source: Vaswani et al. 2017, equation 3.
     """
 
-    def __init__(self, optimizer, d_model, warmup, factor=1.0):
+    def __init__(self, optimizer: Optimizer, d_model: int, warmup: int, factor: float = 1.0) -> None:
         check_numbers(d_model=d_model, warmup=warmup, factor=factor)
         if d_model < 1 or warmup < 1:
             raise ValueError(f"d_model = {d_model} and warmup = {warmup} must be at least 1")
         self.scale, self.warmup = factor / math.sqrt(d_model), warmup
         super().__init__(optimizer)
 
-    def rate(self, n):
+    def rate(self, n: int) -> float:
         return self.scale * min(n ** -0.5, n * self.warmup ** -1.5)
 
 
@@ -77,14 +83,14 @@ class CosineSchedule(Schedule):
     Source: Loshchilov and Hutter 2017, equation 5, without restarts.
     """
 
-    def __init__(self, optimizer, lr, min_lr, warmup, steps):
+    def __init__(self, optimizer: Optimizer, lr: float, min_lr: float, warmup: int, steps: int) -> None:
         check_numbers(lr=lr, min_lr=min_lr, warmup=warmup, steps=steps)
         if not 0 <= warmup < steps:
             raise ValueError(f"warmup = {warmup} must lie in 0 to steps - 1 = {steps - 1}")
         self.lr, self.min_lr, self.warmup, self.steps = lr, min_lr, warmup, steps
         super().__init__(optimizer)
 
-    def rate(self, n):
+    def rate(self, n: int) -> float:
         if n <= self.warmup:
             return self.lr * n / self.warmup
         progress = min((n - self.warmup) / (self.steps - self.warmup), 1.0)

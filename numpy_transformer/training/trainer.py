@@ -3,12 +3,15 @@
 import math
 import time
 import warnings
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from ..argument_checks import check_positive
-from ..module import is_frozen
+from ..module import Module, is_frozen
 from ..threads import blas, cores, limited_blas_threads
+from ..types import Batch, Batches, PathLike, Validation
 from . import mpi
 from .checkpoint import Checkpoint, read_checkpoint
 from .data_parallel import DataParallel, as_tuple, workers_for
@@ -17,8 +20,9 @@ from .fit_arguments import check_fit
 from .history import History
 from .interrupt import Interrupt
 from .memory import keep_freed_memory
-from .optimizers import clip_grad_norm
+from .optimizers import Optimizer, clip_grad_norm
 from .progress import Progress
+from .schedules import Schedule
 from .trainer_state import COLUMNS, restore
 
 
@@ -56,7 +60,8 @@ class Trainer:
         and the weights stay as they were before that step.
     """
 
-    def __init__(self, model, criterion, optimizer, schedule=None, clip=None, accumulate=1, workers=None, comm=None):
+    def __init__(self, model: Module, criterion: Module, optimizer: Optimizer, schedule: Schedule | None = None,
+                 clip: float | None = None, accumulate: int = 1, workers: int | None = None, comm: Any = None) -> None:
         check_positive(accumulate=accumulate, workers=1 if workers is None else workers)
         if clip is not None and not clip > 0:
             raise ValueError(f"clip = {clip} must be above 0; 1.0 is usual, None disables clipping")
@@ -65,13 +70,14 @@ class Trainer:
                             "it out to train in one process")
         self.model, self.criterion, self.optimizer = model, criterion, optimizer
         self.schedule, self.clip, self.accumulate = schedule, clip, accumulate
-        self.workers, self.comm, self.parallel = workers, comm, None
+        self.workers, self.comm = workers, comm
+        self.parallel: DataParallel | None = None
         self.parameters = model.parameters()
         self.steps = 0
         self.history = History()
-        self.best = None                        # with patience: the best value, its step, and `since`: the number of
-                                                # measurements since then
-        self.best_weights = {}
+        # with patience: the best value, its step, and `since`, the number of measurements since then; and its weights
+        self.best: dict[str, Any] | None = None
+        self.best_weights: dict[str, np.ndarray] = {}
         self.loaded = False                     # if True, the next fit continues with the patience that is left
 
     def __repr__(self):
@@ -81,16 +87,17 @@ class Trainer:
     def __getstate__(self):                     # a copy starts its own workers
         return {**vars(self), "parallel": None}
 
-    def weights(self):
+    def weights(self) -> list[np.ndarray]:
         return [parameter.data for parameter in self.parameters]
 
     @property
     def rank(self):
         return self.comm.rank if self.comm else 0
 
-    def fit(self, batches, steps=None, validation=None, every=None, epochs=None, patience=None, checkpoint=None,
-            title="train", watch="validation"):
-        """Train for `steps` more steps or `epochs` more epochs, and return the history.
+    def fit(self, batches: Batches, steps: int | None = None, validation: Validation | None = None, every: int | None = None,
+            epochs: int | None = None, patience: int | None = None, checkpoint: Checkpoint | PathLike | None = None,
+            title: str = "train", watch: str = "validation") -> History:
+        """Trains for `steps` more steps or `epochs` more epochs, and returns the history.
 
         Parameters:
             batches : list of (inputs, targets), where inputs is an array or a tuple of arrays; or a function that returns
@@ -118,9 +125,10 @@ class Trainer:
             if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
                 checkpoint = Checkpoint(checkpoint)
         keep_freed_memory()
-        if epochs is not None:
-            steps = math.ceil(epochs * len(batches) / self.accumulate)
-            every = every or math.ceil(len(batches) / self.accumulate)
+        if steps is None:                       # then epochs says how long to train, and batches has a length
+            length = len(cast(Sequence[Batch], batches))
+            steps = math.ceil(cast(int, epochs) * length / self.accumulate)
+            every = every or math.ceil(length / self.accumulate)
         every = every or 100
         last = self.steps + steps
         self.start_patience(patience, watch)
@@ -148,8 +156,8 @@ class Trainer:
             self.model.load_state_dict(self.best_weights, trained=True)
         return self.history
 
-    def start_patience(self, patience, watch):
-        """Forget the best weights so far, unless this fit continues a loaded run."""
+    def start_patience(self, patience: int | None, watch: str) -> None:
+        """Forgets the best weights so far, unless this fit continues a loaded run."""
         if patience is None or not self.loaded:
             self.best = None
             self.best_weights = {}
@@ -158,14 +166,14 @@ class Trainer:
                              "same, or start a new run")
         self.loaded = False
 
-    def save_if_due(self, checkpoint, interrupted, ended):
+    def save_if_due(self, checkpoint: Checkpoint | None, interrupted: bool, ended: bool) -> None:
         if checkpoint:
             due = ended or self.steps % checkpoint.every == 0
             if due or interrupted:
                 checkpoint.save(self, keep=due)
 
-    def show(self, progress, row, rate, every):
-        """Advance the progress bar, and print a line after a validation."""
+    def show(self, progress: Progress, row: dict[str, float], rate: float, every: int) -> None:
+        """Advances the progress bar, and prints a line after a validation."""
         progress.advance(f"loss {row['loss']:.3f}  lr {row['lr']:.1e}  norm {row['norm']:.2f}  {rate:,.0f} tok/s")
         if "validation" in row:
             recent = np.mean([r["loss"] for r in self.history[-every:]])
@@ -174,16 +182,15 @@ class Trainer:
             progress.write(f"step {self.steps:5d}   training loss {recent:.3f}   "
                            f"validation loss {row['validation']:.3f}{others}")
 
-    def step(self, batches):
-        """Do one training step on a list of batches; returns its row of the history."""
-        if self.parallel is None:
-            self.start_workers(self.workers or self.default_workers(batches[0]))
-        loss, tokens = self.parallel.gradients(batches)
+    def step(self, batches: list[Batch]) -> dict[str, float]:
+        """Does one training step on a list of batches; returns its row of the history."""
+        parallel = self.parallel or self.start_workers(self.workers or self.default_workers(batches[0]))
+        loss, tokens = parallel.gradients(batches)
         self.check_finite("loss", loss)
         if not tokens:
             raise ValueError(f"step {self.steps + 1}: all targets in its batches are ignored; leave such batches "
                              "out")
-        with limited_blas_threads(1 if self.workers > 1 else None):     # a thread of BLAS would keep a worker's core busy
+        with limited_blas_threads(1 if parallel.workers > 1 else None):     # a thread of BLAS would keep a worker's core busy
             norm = clip_grad_norm(self.parameters, math.inf if self.clip is None else self.clip)
         self.check_finite("gradient", norm)
         if self.schedule is not None:
@@ -194,22 +201,23 @@ class Trainer:
                              "tokens": tokens})
         return self.history[-1]
 
-    def default_workers(self, batch):
-        """Number of workers that are worthwhile for such a batch, the same on all ranks."""
+    def default_workers(self, batch: Batch) -> int:
+        """Returns the number of workers that are worthwhile for such a batch, the same on all ranks."""
         most = mpi.cores_per_rank(self.comm) or cores()
         return min(mpi.gather(self.comm, lambda: min(workers_for(batch, self.parameters), most)))
 
-    def start_workers(self, workers):
-        """Split batches over this many workers from now on, or use one if the BLAS threads cannot be limited."""
+    def start_workers(self, workers: int) -> DataParallel:
+        """Splits batches over this many workers from now on, or uses one if the BLAS threads cannot be limited."""
         if workers > 1 and blas() is None:
             warnings.warn("the threads of this NumPy's BLAS cannot be limited, so one worker trains instead of "
                           f"{workers}; installing threadpoolctl may help", stacklevel=3)
             workers = 1
         self.workers = workers
         self.parallel = DataParallel(self.model, self.criterion, workers, self.comm)
+        return self.parallel
 
-    def measure(self, validation, patience, watch):
-        """Validate, and add the result to the latest row of the history."""
+    def measure(self, validation: Validation, patience: int | None, watch: str) -> None:
+        """Validates, and adds the result to the latest row of the history."""
         measured = mpi.gather(self.comm, lambda: validation() if callable(validation) else
                               evaluate(self.model, self.criterion, validation))[0]
         measured = measured if isinstance(measured, dict) else {"validation": measured}
@@ -220,8 +228,8 @@ class Trainer:
         if patience is not None:
             self.keep_if_best(measured, watch)
 
-    def keep_if_best(self, measured, watch):
-        """Keep the weights if they are the best so far; otherwise count one more validation since the best."""
+    def keep_if_best(self, measured: dict[str, float], watch: str) -> None:
+        """Keeps the weights if they are the best so far; otherwise counts one more validation since the best."""
         if watch not in measured:
             names = ", ".join(map(repr, measured))
             raise ValueError(f"watch = {watch!r} is not measured; the validation gives {names}; choose one of these")
@@ -229,30 +237,31 @@ class Trainer:
         if not math.isfinite(value):
             raise ValueError(f"step {self.steps}: the {name} that patience watches is {value}, not a finite number; "
                              "watch the loss instead")
-        if self.best is None or self.is_better(name, value, float(measured["validation"])):
+        if self.best is None or self.is_better(self.best, name, value, float(measured["validation"])):
             self.best = {name: value, "step": self.steps, "since": 0}
             self.best_weights = self.model.state_dict(trained=True)
         else:
             self.best["since"] += 1
 
-    def is_better(self, name, value, loss):
-        best_loss = self.history[self.best["step"] - 1]["validation"]
-        if value == self.best[name]:
+    def is_better(self, best: dict[str, Any], name: str, value: float, loss: float) -> bool:
+        """Returns True for a value of the watched measure that is better than the best so far."""
+        best_loss = self.history[best["step"] - 1]["validation"]
+        if value == best[name]:
             return loss < best_loss
         lower_is_better = "loss" in name
-        return value < self.best[name] if lower_is_better else value > self.best[name]
+        return value < best[name] if lower_is_better else value > best[name]
 
-    def out_of_patience(self, patience):
+    def out_of_patience(self, patience: int | None) -> bool:
         return patience is not None and self.best is not None and self.best["since"] >= patience
 
-    def check_finite(self, what, value):
+    def check_finite(self, what: str, value: float) -> None:
         if not math.isfinite(value):
             step = self.steps if what == "validation loss" else self.steps + 1      # validation comes after the step
             raise ValueError(f"step {step}: the {what} is {value}, not a finite number; {self.find_not_finite()}; "
                              "lower the learning rate, lengthen the warm-up or clip the gradients")
 
-    def find_not_finite(self):
-        """Which parameter or gradient became infinite or NaN first, or which is the largest."""
+    def find_not_finite(self) -> str:
+        """Returns which parameter or gradient became infinite or NaN first, or which is the largest."""
         named = self.model.named_parameters()               # backward reaches the last of them first
         arrays = [(f"value of {name}", p.data) for name, p in named]
         arrays += [(f"gradient of {name}", p.grad) for name, p in reversed(named) if not is_frozen(p)]
@@ -262,12 +271,12 @@ class Trainer:
         name, largest = max(((name, float(abs(array).max())) for name, array in arrays), key=lambda pair: pair[1])
         return f"every parameter is still finite, and the largest is the {name} with {largest:.1e}"
 
-    def save(self, path):
-        """Write a checkpoint of the current state."""
+    def save(self, path: PathLike) -> None:
+        """Writes a checkpoint of the current state."""
         Checkpoint(path).save(self)
 
-    def load(self, path):
-        """Restore the state of a checkpoint, so that the run continues exactly where it was saved; returns its meta.
+    def load(self, path: PathLike) -> dict[str, Any]:
+        """Restores the state of a checkpoint, so that the run continues exactly where it was saved; returns its meta.
 
         Raises ValueError if the file is not a checkpoint of the same kind of model, optimizer and schedule. Then nothing is
         changed.
@@ -279,12 +288,12 @@ class Trainer:
 
 
 def name_in_best(watch):
-    """The name of the watched measure in `Trainer.best`."""
+    """Returns the name of the watched measure in `Trainer.best`."""
     return "loss" if watch == "validation" else watch
 
 
 def tokens_read(model, batches, targets):
-    """Number of tokens that the model reads in these batches, or `targets` if the model does not count them."""
+    """Returns the number of tokens that the model reads in these batches, or `targets` if the model does not count them."""
     count = getattr(model, "count_tokens", None)
     return sum(count(*as_tuple(inputs)) for inputs, _ in batches) if count else targets
 

@@ -12,7 +12,8 @@ COLUMNS = ("step", "loss", "lr", "norm", "tokens", "validation")
 
 
 def state_of(trainer):
-    """(arrays, meta). The arrays are weights, optimizer state and history; meta has the counters, the state of the random
+    """Returns (arrays, meta). The arrays are weights, optimizer state and history; meta has the counters, the state of the
+    random
     generators and the position in the data.
     """
     optimizer, schedule = trainer.optimizer, trainer.schedule
@@ -25,7 +26,7 @@ def state_of(trainer):
 
 
 def history_arrays(trainer):
-    """{history/loss: an entry for each step, ...}"""
+    """Returns {history/loss: an entry for each step, ...}"""
     columns = dict.fromkeys([*COLUMNS, *(column for row in trainer.history for column in row)])
     return {f"history/{column}": np.array([row.get(column, math.nan) for row in trainer.history]) for column in columns}
 
@@ -35,7 +36,7 @@ def ranks(trainer):
 
 
 def restore(trainer, arrays, meta, path):
-    """Copy the state of a checkpoint into a trainer. Raises ValueError, and changes nothing, if the two do not match."""
+    """Copies the state of a checkpoint into a trainer. Raises ValueError, and changes nothing, if the two do not match."""
     try:
         differs = differences(trainer, arrays, meta)
         history = read_history(arrays)
@@ -60,7 +61,8 @@ def restore(trainer, arrays, meta, path):
 
 
 def live_arrays(trainer):
-    """{name: the array itself}: model/..., optimizer/m/..., and best/... if early stopping keeps the best weights."""
+    """Returns {name: the array itself}: model/..., optimizer/m/..., and best/... if early stopping keeps the best weights.
+    """
     named = trainer.model.named_parameters(trained=True)
     names = {id(parameter): name for name, parameter in named}
     arrays = {f"model/{name}": parameter.data for name, parameter in named}
@@ -71,8 +73,8 @@ def live_arrays(trainer):
 
 
 def generators(model):
-    """{dotted name: generator} of all random generators in the model, each once."""
-    found = {}
+    """Returns {dotted name: generator} of all random generators in the model, each once."""
+    found: dict[int, tuple[str, np.random.Generator]] = {}
     for name, module in model.named_modules():
         for key, value in vars(module).items():
             if isinstance(value, np.random.Generator):
@@ -113,7 +115,7 @@ def kinds_of(generators):
 
 
 def read_history(arrays):
-    """The rows of the history; NaN means that nothing was measured."""
+    """Returns the rows of the history; NaN means that nothing was measured."""
     others = [name.removeprefix("history/") for name in arrays if name.startswith("history/")]
     columns = list(dict.fromkeys([*COLUMNS, *others]))
     rows = zip(*(arrays[f"history/{column}"].tolist() for column in columns))

@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from ..module import Module
+
 
 @dataclass
 class Carried:
@@ -12,8 +16,8 @@ class Carried:
     left_out: list
 
 
-def carry_over(model, state, copy=True):
-    """Copy each array of a state_dict into the model's parameter of the same name and shape; returns a Carried.
+def carry_over(model: Module, state: dict[str, np.ndarray], copy: bool = True) -> Carried:
+    """Copies each array of a state_dict into the model's parameter of the same name and shape; returns a Carried.
 
     With copy=False the parameters take over the arrays themselves where they can, as in Module.load_state_dict.
 

@@ -35,7 +35,7 @@ class Replica:
         self.all_parameters = model.parameters()
         self.parameters = model.parameters(trained=True)
         self.frozen = self.find_frozen()
-        found = {}                              # {id of a generator: list of the (module, key) that hold it}
+        found: dict[int, list] = {}             # {id of a generator: list of the (module, key) that hold it}
         for module in self.modules:
             for key, value in vars(module).items():
                 if isinstance(value, np.random.Generator):
@@ -43,7 +43,9 @@ class Replica:
         self.holders = list(found.values())
 
     def copy(self):
-        """A replica that shares the weights; frozen parameters, whose gradient is never written, are shared as a whole."""
+        """Returns a replica that shares the weights; frozen parameters, whose gradient is never written, are shared as a
+        whole.
+        """
         twins = {id(parameter): parameter for parameter in self.model.parameters()}
         twins |= {id(parameter): parameter.twin() for parameter in self.parameters}
         return Replica(*copy.deepcopy((self.model, self.criterion), twins))
@@ -65,7 +67,7 @@ class Replica:
         return all(mine.data is theirs.data for mine, theirs in zip(self.parameters, other.parameters))
 
     def switches(self):
-        """What train() and eval() have set in each module."""
+        """Returns what train() and eval() have set in each module."""
         return [(getattr(module, "training", True), getattr(module, "remembering", True)) for module in self.modules]
 
     def set_switches(self, switches):
@@ -73,13 +75,13 @@ class Replica:
             module.training, module.remembering = switch
 
     def work(self, batches, seeds, switches):
-        """One step of a worker that is not the first."""
+        """Does one step of a worker that is not the first and returns its result."""
         self.set_switches(switches)
         self.seed(seeds)
         return self.gradients(batches)
 
     def gradients(self, batches, mean=False):
-        """Compute the gradients of the summed loss of the batches; returns (summed loss, counted targets).
+        """Computes the gradients of the summed loss of the batches; returns (summed loss, counted targets).
 
         With mean=True they are those of the mean loss of a single batch. Stops at a loss that is not finite.
         """
@@ -185,7 +187,7 @@ class ProcessWorker:
 
 
 def can_fork(model):
-    """Whether the workers of a model can be forked processes.
+    """Returns whether the workers of a model can be forked processes.
 
     Frozen weights are not copied at every step, so a process would not notice that they have changed. Outside the main
     thread, the others may hold locks, which stay locked in a forked process.

@@ -12,14 +12,14 @@ from .boxes import FONT, GAP, SIDE, TITLE, Box, Painter, measure, pack, text_wid
 COLOR_KINDS = {                                     # pattern in a class name -> key of boxes.COLORS
     "block": "block", "attention(?!decoder)": "attention", "linear|unembedding": "linear", "embedding|position": "embedding",
     "norm": "norm", "feedforward|swiglu|mlp": "feed-forward"}
-UNLISTED = ("Dropout", "Softmax", "ScaledDotProductAttention")      # left out of the list of parts in a box
+UNLISTED = ("Dropout", "Softmax", "ScaledDotProductAttention", "GroupedAttention")      # left out of the list of parts in a box
 HEADS = [["query", "rotary"], ["key", "rotary"], ["value"]]
 SIDE_BY_SIDE = {"MultiHeadAttention": HEADS, "SelfAttention": HEADS, "CrossAttention": HEADS,
                 "SwiGLU": [["gate", "activation"], ["up"]]}
-BLOCKS = ("EncoderBlock", "DecoderBlock", "CrossAttentionBlock")
+BLOCKS = ("Block", "CrossBlock")
 PUBLIC_NAMES = {"CrossAttentionBlock": "DecoderBlock", "CrossAttentionDecoder": "Decoder"}      # the constructor's name
-KNOWN_FORWARDS = (*SIDE_BY_SIDE, *BLOCKS, "FeedForward", "Encoder", "Decoder", "CrossAttentionDecoder",
-                  "CausalLanguageModel", "EncoderDecoder", "TextEncoder", "SequenceClassifier", "TokenClassifier")
+KNOWN_FORWARDS = (*SIDE_BY_SIDE, *BLOCKS, "FeedForward", "Stack", "CrossStack", "CausalLanguageModel",
+                  "EncoderDecoder", "TextEncoder", "SequenceClassifier", "TokenClassifier")
 
 
 def architecture(model, title=None):

@@ -75,7 +75,7 @@ def block_gradient_norms(tape):
     Calls without a backward pass are left out.
     """
     calls = [call for call in tape.calls if call.dy is not None
-             and any(base.__name__ == "EncoderBlock" for base in type(call.module).__mro__)]
+             and any(base.__name__ == "Block" for base in type(call.module).__mro__)]
     gradients = [call.dy[0] if isinstance(call.dy, tuple) else call.dy for call in calls]
     return [call.name for call in calls], [float(np.linalg.norm(gradient)) for gradient in gradients]
 

@@ -1,6 +1,7 @@
 """The bug zoo: published or common mistakes, each with its symptoms and the checks that catch it."""
 
-from . import attention, cache, embedding, feed_forward, loss, multi_head, normalization, optimizers, residuals, softmax
+from . import (alibi, attention, cache, embedding, feed_forward, loss, multi_head, normalization, optimizers, residuals,
+               softmax)
 from .bug import BUGS, Bug, apply, find, verdicts
 from .race import race
 

@@ -26,7 +26,8 @@ MODELS = (                                      # a bug is planted in the first 
     Sample("encoder-decoder", lambda rng: EncoderDecoder(BOS + 1, BOS + 1, **SIZES, dropout=0.0, tie_weights=True,
                                                          rng=rng), translation),
     Sample("encoder-decoder, relative", lambda rng: EncoderDecoder(BOS + 1, BOS + 1, **SIZES, dropout=0.0,
-                                                                   positions="relative", rng=rng), translation))
+                                                                   positions="relative", rng=rng), translation),
+    Sample("language model, alibi", language_model(positions="alibi"), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)))
 
 
 def batch(n, model, seed=0):

@@ -2,7 +2,7 @@
 
 from ..checks.samples import B, D, F, H, P, Sample, T
 from ..layers import CrossAttention, DecoderBlock, MultiHeadAttention, RotaryEmbedding, SelfAttention, causal_mask
-from ..layers.multi_head import merge_heads, split_heads
+from ..layers.heads import merge_heads, split_heads
 from .bug import HOBBY, bug
 
 EQUAL_LENGTHS = (                               # wrongly connected attention needs a source as long as the target
@@ -23,10 +23,9 @@ class HeadsNotTransposed(MultiHeadAttention):
     def split(self, x, num_heads):
         return x.reshape(*x.shape[:-2], num_heads, x.shape[-2], -1)             # right: (B, T, H, d), then swapaxes
 
-    def forward(self, query, key, value, mask=None, positions=None, cache=None):
+    def forward(self, query, key, value, mask=None):
         q = self.split(self.query(query), self.num_heads)
         k, v = (self.split(layer(x), self.num_kv_heads) for layer, x in ((self.key, key), (self.value, value)))
-        k, v = (k, v) if cache is None else cache.extend(self, k, v)
         return self.output(self.attention(q, k, v, mask).reshape(query.shape))
 
     def backward(self, dy):
@@ -55,7 +54,7 @@ class OneGradientForThree(SelfAttention):
 class ValuesFromTheDecoder(CrossAttention):
     """Queries and keys come from the encoder, values from the decoder"""
 
-    def forward(self, x, memory, mask=None, cache=None):
+    def forward(self, x, memory, mask=None):
         return MultiHeadAttention.forward(self, memory, memory, x, mask)        # right: x, memory, memory
 
     def backward(self, dy):
@@ -70,8 +69,8 @@ class ValuesFromTheDecoder(CrossAttention):
 class SelfOrCrossByValue(CrossAttention):
     """Self- and cross-attention are told apart by comparing the values of the inputs"""
 
-    def forward(self, x, memory, mask=None, cache=None):
-        y = super().forward(x, memory, mask, cache)
+    def forward(self, x, memory, mask=None):
+        y = super().forward(x, memory, mask)
         self.remember(x.shape == memory.shape and (x == memory).all())
         return y
 

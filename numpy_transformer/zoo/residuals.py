@@ -1,6 +1,6 @@
 """Mistakes in the residual connections between correct layers."""
 
-from ..layers import EncoderBlock
+from ..layers import Block
 from .bug import HOBBY, bug
 
 
@@ -8,7 +8,7 @@ from .bug import HOBBY, bug
      symptom="Every residual sends back a constant 1, which is far larger than the gradient itself.",
      training="It stays near 2.1, the loss of guessing among eight letters, because the constant drowns the gradient.",
      caught_by=("gradient check", "doubled batch, model"))
-class ResidualPlusOne(EncoderBlock):
+class ResidualPlusOne(Block):
     """A residual's backward adds 1, "the derivative of x", instead of dy"""
 
     def backward(self, dx):
@@ -20,7 +20,7 @@ class ResidualPlusOne(EncoderBlock):
      symptom="Each layer passes its own check. Only a check of the whole block finds the mistake.",
      training="At first it falls as usual, or even faster, and ends slightly above the correct model.",
      caught_by=("gradient check",))
-class ResidualMissing(EncoderBlock):
+class ResidualMissing(Block):
     """Backward goes through the sublayers and forgets the residual path"""
 
     def backward(self, dx):
@@ -32,7 +32,7 @@ class ResidualMissing(EncoderBlock):
      symptom="The output layer and the last feed-forward layer are correct, and everything before them is wrong.",
      training="It falls late and ends slightly above the correct model.",
      caught_by=("gradient check",))
-class ThroughTheNorm(EncoderBlock):
+class ThroughTheNorm(Block):
     """The residual's gradient goes through the norm that the residual bypasses"""
 
     def backward(self, dx):
@@ -44,12 +44,12 @@ class ThroughTheNorm(EncoderBlock):
      symptom="No gradient check notices it. The residual stream is normalized twice in each block.",
      training="It ends slightly above the correct model.",
      caught_by=("block formula", "everything dropped"))
-class OfTheNormalized(EncoderBlock):
+class OfTheNormalized(Block):
     """The residual starts after the norm: norm(x) + f(norm(x))"""
 
-    def forward(self, x, mask=None, positions=None, cache=None):
+    def forward(self, x, mask=None):
         x = self.norm1(x)                                   # right: x stays, and f takes norm(x)
-        x = self.norm2(x + self.dropout(self.attention(x, mask, positions, cache)))
+        x = self.norm2(x + self.dropout(self.attention(x, mask)))
         return x + self.dropout(self.feed_forward(x))
 
     def backward(self, dx):

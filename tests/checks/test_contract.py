@@ -32,9 +32,9 @@ def speed(sample, name=None):
 
 
 @pytest.mark.parametrize("sample, directions", [
-    *(pytest.param(sample, 1 if sample.directions else 3, id=sample.name) for sample in FIRST[::-1]),
+    *(pytest.param(sample, 1 if sample.directions else 3, id=sample.name) for sample in FIRST[::-1] if sample.gradients),
     *(pytest.param(sample, sample.directions, id=f"{sample.name}, in full", marks=pytest.mark.slow)
-      for sample in SAMPLES)])
+      for sample in SAMPLES if sample.gradients)])
 def test_gradient(sample, directions):
     """Along random directions of each tensor, which involve all of its entries; the slow run checks entry by entry."""
     module, inputs = sample.make()
@@ -60,7 +60,7 @@ def test_every_component_has_the_checks_of_the_contract(sample):
     names = set(applying(sample))
     component, inputs = sample.make()
     has_batch = isinstance(inputs[0], np.ndarray)           # RelativePositionBias takes two lengths
-    assert EVERYWHERE <= names
+    assert EVERYWHERE - (set() if sample.gradients else {"gradient check"}) <= names
     assert ({"gradients accumulate", "state dict round trip"} <= names) == bool(component.parameters())
     assert ("doubled batch, loss" in names) == sample.loss
     assert ("sequences are independent" in names) == (has_batch and not sample.loss)

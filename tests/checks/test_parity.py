@@ -10,9 +10,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from helpers import composed
 
 import numpy_transformer as nt
 from numpy_transformer import layers, models
+from numpy_transformer.layers.multi_head import add_qkv_bias
+from numpy_transformer.layers.token_positions import token_positions
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -389,12 +392,37 @@ SEGMENTS, PLACES = rng.integers(0, 2, (B, T)), np.array([[1, 3, 3], [0, 2, 1], [
 Attention, Flash, sdpa = nt.ScaledDotProductAttention, nt.FlashAttention, F.scaled_dot_product_attention
 Sinusoid, Learned = nt.SinusoidalPositionalEncoding, partial(nt.LearnedPositionalEmbedding, S, D)
 Rotary = partial(nt.RotaryEmbedding, D_HEAD)
-LanguageModel = partial(nt.CausalLanguageModel, num_layers=L, d_ff=D_FF, max_len=S)
+LanguageModel = partial(composed.language_model, num_layers=L, d_ff=D_FF, max_len=S)
 LLaMA = partial(LanguageModel, V, d_model=D_WIDE, num_heads=4, norm_layer="rms", activation="swiglu",
                 positions="rotary", num_kv_heads=2, bias=False, tie_weights=False)
 Qwen = partial(LLaMA, d_model=D, eps=0.01, d_head=D_HEAD, qkv_bias=True, rope_interleaved=False)     # 4 D_HEAD = 2 D
 def Texts(kind, **options):                     # an encoder-only model
     return kind(V, D, H, L, D_FF, max_len=S, dropout=0.0, **options)
+
+
+def alibi(heads, length, keys):
+    """The bias (heads, length, keys) as the published code makes it, for the last `length` of the keys."""
+    def slopes_of_a_power(n):
+        start = 2 ** (-2 ** -(math.log2(n) - 3))
+        return [start * start ** i for i in range(n)]
+
+    closest = 2 ** math.floor(math.log2(heads))
+    slopes = slopes_of_a_power(closest) + slopes_of_a_power(2 * closest)[0::2][:heads - closest]
+    places = torch.arange(keys, dtype=torch.float64)
+    return torch.tensor(slopes, dtype=torch.float64)[:, None, None] * -(places[-length:, None] - places).abs()
+
+
+class Placed(nt.SelfAttention):
+    """SelfAttention of tokens whose positions it is given."""
+
+    def forward(self, x, mask, positions):
+        with token_positions(positions):
+            return super().forward(x, mask)
+
+
+def block(norm, activation, bias):
+    norms = [nt.LayerNorm(D, 0.01, bias) for _ in range(2)]
+    return nt.Block(nt.SelfAttention(D, H, bias=bias), nt.FeedForward(D, D_FF, activation, bias=bias), *norms, norm=norm)
 
 
 Early = partial(LanguageModel, V, D, H, norm="post", activation="relu", positions="sinusoidal", scale_embedding=True,
@@ -443,11 +471,16 @@ CASES = [                                       # name, ours, theirs, inputs
     ("ScaledDotProductAttention, mask", Attention, plain(sdpa), Q[:, :H], KEY, VAL, MASK),
     ("ScaledDotProductAttention, causal", Attention, lambda p, q, k, v, mask: sdpa(q, k, v, is_causal=True),
      Q[:, :H], KEY[:, :, :T], VAL[:, :, :T], CAUSAL),
-    ("ScaledDotProductAttention, grouped", Attention, plain(sdpa, enable_gqa=True), Q, KEY, VAL, MASK[:, :1]),
+    *[(f"{kind.__name__}, grouped", kind, plain(sdpa, enable_gqa=True), Q, KEY, VAL, MASK[:, :1])
+      for kind in (Attention, nt.GroupedAttention)],
     *[(f"RelativePositionBias, causal={causal}, {T} of {S}", partial(nt.RelativePositionBias, 4, 8, 6, causal),
        partial(relative_bias, causal=causal), T, S) for causal in (False, True)],
     ("UnscaledAttention", lambda: nt.UnscaledAttention(nt.RelativePositionBias(4, 8, 6)), unscaled, Q, KEY, VAL,
      MASK[:, :1]),
+    *[(f"ALiBi, {heads} heads", lambda heads=heads: nt.BiasedAttention(nt.ALiBi(heads)),
+       lambda p, q, k, v, mask: sdpa(q, k, v, torch.where(mask, alibi(q.shape[1], T, S), -torch.inf)),
+       rng.standard_normal((B, heads, T, 3)), rng.standard_normal((B, heads, S, 3)), rng.standard_normal((B, heads, S, 2)),
+       MASK[:, :1]) for heads in (4, 6)],
     ("UnscaledAttention, no bias", nt.UnscaledAttention, unscaled, Q, KEY, VAL, MASK[:, :1]),
     ("FlashAttention", partial(Flash, 3), plain(sdpa), Q[:, :H], KEY, VAL),
     ("FlashAttention, mask", partial(Flash, 2), plain(sdpa), Q[:, :H], KEY, VAL, MASK),
@@ -464,12 +497,12 @@ CASES = [                                       # name, ours, theirs, inputs
     ("SelfAttention", partial(nt.SelfAttention, D, H), lambda p, x, mask: multi_head()(p, x, x, x, mask), X, CAUSAL),
     ("SelfAttention, no batch", partial(nt.SelfAttention, D, H),
      lambda p, x: like(nn.MultiheadAttention(D, H))(p, x, x, x), X[0]),
-    ("SelfAttention, grouped, rotary", lambda: nt.SelfAttention(D_WIDE, 4, 2, rotary=Rotary()), rotary_grouped,
+    ("SelfAttention, grouped, rotary", lambda: Placed(D_WIDE, 4, 2, rotary=Rotary()), rotary_grouped,
      WIDE, CAUSAL, POSITIONS),
-    ("SelfAttention, grouped, half-split", lambda: nt.SelfAttention(D_WIDE, 4, 2, rotary=Rotary(interleaved=False)),
+    ("SelfAttention, grouped, half-split", lambda: Placed(D_WIDE, 4, 2, rotary=Rotary(interleaved=False)),
      partial(rotary_grouped, half_split=True), WIDE, CAUSAL, POSITIONS),
     ("SelfAttention, wide heads, biased queries",
-     lambda: nt.SelfAttention(D, 4, 2, bias=False, rotary=Rotary(50.0), d_head=D_HEAD, qkv_bias=True),
+     lambda: add_qkv_bias(Placed(D, 4, 2, bias=False, rotary=Rotary(50.0), d_head=D_HEAD)),
      partial(rotary_grouped, base=50.0), X, CAUSAL, POSITIONS),
     ("CrossAttention", partial(nt.CrossAttention, D, H), lambda p, x, memory, mask: multi_head()(
         p, x, memory, memory, mask), X, MEMORY, MASK),
@@ -480,7 +513,7 @@ CASES = [                                       # name, ours, theirs, inputs
     *[(f"SwiGLU, bias, {name}", partial(nt.SwiGLU, D, D_FF, bias=True, activation=name), partial(gated, f=f), X)
       for name, f in (("silu", F.silu), ("gelu", F.gelu), ("gelu_tanh", nn.GELU("tanh")), ("relu", F.relu))],
     *[(f"EncoderBlock, {norm}, {activation}, bias={bias}",
-       partial(nt.EncoderBlock, D, H, D_FF, 0.0, norm, activation, 0.01, bias=bias),
+       partial(block, norm, activation, bias),
        like(layer(norm, activation, bias, 0.01), src_mask=hidden), X, MASK[..., :T])
       for norm in ("pre", "post") for activation, bias in (("relu", True), ("gelu", False))],
     ("EncoderBlock, dropout", block_with_dropout, dropped_block, X, CAUSAL),
@@ -495,6 +528,13 @@ CASES = [                                       # name, ours, theirs, inputs
     ("Decoder", partial(nt.Decoder, L, D, H, D_FF, 0.0), like(encoder("pre", True), mask=hidden), X, CAUSAL),
     *[(f"Decoder, cross-attention, {norm}", partial(nt.Decoder, L, D, H, D_FF, 0.0, norm, cross_attention=True),
        with_memory(decoder(norm)), X, MEMORY, CAUSAL, PADDING) for norm in ("pre", "post")],
+    ("CrossBlock", lambda: nt.CrossBlock(nt.SelfAttention(D, H), nt.CrossAttention(D, H), nt.FeedForward(D, D_FF),
+                                         *[nt.LayerNorm(D) for _ in range(3)]),
+     with_memory(layer("pre", kind=nn.TransformerDecoderLayer)), X, MEMORY, CAUSAL, PADDING),
+    ("Stack", lambda: nt.Stack([nt.EncoderBlock(D, H, D_FF, 0.0) for _ in range(L)], nt.LayerNorm(D)),
+     like(encoder("pre", True), mask=hidden), X, CAUSAL),
+    ("CrossStack", lambda: nt.CrossStack([nt.CrossAttentionBlock(D, H, D_FF, 0.0) for _ in range(L)], nt.LayerNorm(D)),
+     with_memory(decoder("pre")), X, MEMORY, CAUSAL, PADDING),
     ("CrossEntropyLoss", nt.CrossEntropyLoss, plain(cross_entropy), LOGITS, LABELS),
     ("CrossEntropyLoss, smoothed, ignoring", partial(nt.CrossEntropyLoss, 0.1, ignore_id=0),
      plain(cross_entropy, ignored=0, smoothing=0.1), LOGITS, LABELS),
@@ -510,13 +550,15 @@ CASES = [                                       # name, ours, theirs, inputs
         GPT_LABELS), IDS, REAL),
     ("CausalLanguageModel, 2017", Early, language_model_2017, IDS),
     *[(f"EncoderDecoder, {norm}, {positions}, shared: {shared}", *through_loss(
-        partial(nt.EncoderDecoder, src_vocab, W, D, H, L, D_FF, 0.0, S, norm, positions, bool(shared)),
+        partial(nt.EncoderDecoder, src_vocab, W, D, H, L, D_FF, 0.0, S, norm=norm, positions=positions,
+                tie_weights=bool(shared)),
         transformer(norm, shared, positions == "learned"), LABELS), SOURCE, TARGET)
       for norm, positions, src_vocab, shared in (
           ("pre", "sinusoidal", V, ""), ("post", "sinusoidal", V, ""), ("pre", "learned", W, ""),
           ("pre", "sinusoidal", W, "source, output"), ("post", "sinusoidal", W, "source, output"))],
     ("EncoderDecoder, T5", *through_loss(partial(
-        nt.EncoderDecoder, W, W, D, H, L, D_FF, 0.0, positions="relative", tie_weights=True, activation="geglu_tanh",
+        composed.t5, W, W, d_model=D, num_heads=H, num_layers=L, d_ff=D_FF, dropout=0.0, tie_weights=True,
+        activation="geglu_tanh",
         scale_embedding=False, output_factor=0.3, num_decoder_layers=3, num_buckets=8, max_distance=6,
         mask_target=False, eps=0.01, norm_layer="rms", bias=False, d_head=5), t5, LABELS), SOURCE, TARGET, SOURCE_MASK),
     ("FirstToken", nt.FirstToken, lambda p, x, real: x[:, 0], X, REAL),

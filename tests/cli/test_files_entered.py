@@ -19,9 +19,9 @@ def profile(frame, event, _):
     if event == "call" and code.co_filename.startswith(root) and code.co_flags & 1 and not code.co_name.startswith("<"):
         names.add(code.co_filename[len(root):])     # no bodies of modules and classes, and no comprehensions
 
+from numpy_transformer.cli import main
 threading.setprofile(profile)
 sys.setprofile(profile)
-from numpy_transformer.cli import main
 code = main(sys.argv[2:])
 sys.setprofile(None)
 print(json.dumps([code, sorted(names), sorted(name for name in sys.modules if name.startswith("numpy_transformer."))]))

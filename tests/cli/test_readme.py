@@ -1,5 +1,6 @@
 """The code on the pages prints what they show, their commands are commands, and their links lead somewhere."""
 
+import os
 import re
 import shlex
 
@@ -7,13 +8,15 @@ import pytest
 from helpers import ROOT
 from helpers.commands import python
 
+import numpy_transformer as nt
 from numpy_transformer.cli import make_parser
 
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in [
-    ROOT / "README.md", *(ROOT / "lessons").glob("*.md"), ROOT / "figures/README.md", ROOT / "tests/README.md",
+    ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "lessons").glob("*.md"), ROOT / "figures/README.md", ROOT / "tests/README.md",
     ROOT / "numpy_transformer/bench/README.md", ROOT / "numpy_transformer/explorer/README.md"]}
 BLOCKS = {name: re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S) for name, text in PAGES.items()}
 README, LESSONS = BLOCKS["README.md"], BLOCKS["lessons/README.md"]
+FIRST_OUTPUT = next(text for language, text in README if language == "text")
 
 
 def plain(text):
@@ -22,11 +25,11 @@ def plain(text):
 
 
 def test_the_first_example_prints_its_output_and_its_page_is_saved(tmp_path):
-    (language, code), (_, output) = README[:2]
-    assert language == "python" and output.count("ok") == 9 and "zero" in output
-    code += next(more for _, more in README if "nt.explore(" in more)          # continues the first example
+    code, more = (code for language, code in README if language == "python")   # the second continues the first
+    assert FIRST_OUTPUT.count("ok") == 9 and "zero" in FIRST_OUTPUT and "nt.explore(" in more
+    code += more
     run = python("-c", code, cwd=tmp_path)
-    assert plain(run.stdout) == plain(output), run.stderr
+    assert plain(run.stdout) == plain(FIRST_OUTPUT), run.stderr
     assert "SelfAttention" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
@@ -61,7 +64,7 @@ def test_the_first_picture_is_one_of_the_explorer():
 
 
 def test_the_printed_errors_are_inside_the_targets():
-    rows = re.findall(r"(\d\.\de-\d\d) +(\d\.\de-\d\d)  ok", README[1][1])
+    rows = re.findall(r"(\d\.\de-\d\d) +(\d\.\de-\d\d)  ok", FIRST_OUTPUT)
     assert len(rows) == 9 and all(float(central) <= 1e-6 and float(exact) <= 1e-12 for central, exact in rows)
 
 
@@ -85,7 +88,7 @@ class MyLayerNorm(nt.LayerNorm):
 
 def test_the_block_of_the_law_is_the_code():
     """The two methods are the pre-norm half of EncoderBlock's, but for the positions and the cache."""
-    shown = next(code for _, code in README if code.startswith("def forward(self, x, mask=None)"))
+    shown = next(code for _, code in BLOCKS["CONTRIBUTING.md"] if code.startswith("def forward(self, x, mask=None)"))
     source = (ROOT / "numpy_transformer/layers/blocks.py").read_text(encoding="utf-8").replace(", positions, cache", "")
     bodies = [[line.strip() for line in method.splitlines()[1:] if line] for method in shown.split("def ")[1:]]
     assert [len(body) for body in bodies] == [3, 3]
@@ -130,7 +133,16 @@ def test_two_commands_stand_alone_in_shell_blocks():
 
 def test_the_readme_can_be_read_in_five_minutes():
     text = re.sub(r"^```.*?^```$", "", PAGES["README.md"], flags=re.M | re.S)
-    assert len(text.split()) < 1100 and PAGES["README.md"].count("\n") <= 160       # 220 words a minute
+    assert len(text.split()) < 1100 and PAGES["README.md"].count("\n") <= 150       # 220 words a minute
+
+
+def test_the_files_of_the_project_agree_with_its_version_and_name_no_host():
+    """No address of this project is known, so none may be made up."""
+    texts = {name: (ROOT / name).read_text(encoding="utf-8") for name in (
+        "CHANGELOG.md", "CITATION.cff", "setup.cfg", ".github/workflows/tests.yml")}
+    assert all(nt.__version__ in texts[name] for name in ("CHANGELOG.md", "CITATION.cff"))
+    assert not [name for name, text in texts.items() if re.search(r"https?://", text)]
+    assert "run: .ci/run" in texts[".github/workflows/tests.yml"] and os.access(ROOT / ".ci/run", os.X_OK)
 
 
 @pytest.mark.parametrize("page, target", sorted({(name, target) for name, text in PAGES.items() for target in

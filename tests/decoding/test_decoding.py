@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers import composed
 
 import numpy_transformer as nt
 from numpy_transformer.decoding.sampling import next_token_probabilities
@@ -18,7 +19,7 @@ def random_weights(model, seed=0):
 
 
 def language_model(**options):
-    return random_weights(nt.CausalLanguageModel(7, 24, 4, 2, max_len=12, rng=0, **options))
+    return random_weights(composed.language_model(7, 24, 4, 2, max_len=12, rng=0, **options))
 
 
 def encoder_decoder(seed=0, **options):
@@ -43,7 +44,8 @@ LANGUAGE_MODELS = {"learned": {}, "sinusoidal, post-norm": {"positions": "sinuso
                        "positions": "rotary", "num_kv_heads": 2, "norm_layer": "rms", "activation": "geglu",
                        "bias": False, "d_head": 10, "qkv_bias": True, "rope_interleaved": False, "rope_base": 50.0},
                    "flash, own frequencies": {"positions": "rotary", "num_kv_heads": 2, "attention": "flash",
-                                              "d_head": 8, "rope_frequencies": [1.5, 0.4, 0.1, 0.01]}}
+                                              "d_head": 8, "rope_frequencies": [1.5, 0.4, 0.1, 0.01]},
+                   "alibi, grouped": {"positions": "alibi", "num_kv_heads": 2}, "relative": {"positions": "relative"}}
 
 
 @pytest.mark.parametrize("options", LANGUAGE_MODELS.values(), ids=LANGUAGE_MODELS)

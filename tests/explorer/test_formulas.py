@@ -8,7 +8,7 @@ from numpy_transformer import layers
 from numpy_transformer.explorer.formulas import formulas_of, spell, spells, writers as room
 from numpy_transformer.explorer.formulas.evaluator import Spelling
 from numpy_transformer.explorer.switches import KeepHeads, PassThrough, WithoutResidual
-from numpy_transformer.layers.multi_head import merge_heads, split_heads
+from numpy_transformer.layers.heads import merge_heads, split_heads
 
 
 def check(op, arrays, entries=None, rng=None):

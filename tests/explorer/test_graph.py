@@ -208,7 +208,7 @@ def test_axes_have_names_and_tokens(name):
 def test_values_ops_and_groups_have_short_reprs(decoder):
     assert repr(decoder.values["positions:y"]) == "Value('positions:y', activation, shape=(1, 6, 8))"
     assert repr(decoder.ops["decoder.norm"]) == "Op('decoder.norm', LayerNorm)"
-    assert repr(decoder.groups["decoder.blocks.1"]) == "Group('decoder.blocks.1', DecoderBlock)"
+    assert repr(decoder.groups["decoder.blocks.1"]) == "Group('decoder.blocks.1', Block)"
     assert repr(decoder.recording.calls[0]) == "StepCall(0, CausalLanguageModel)"
 
 

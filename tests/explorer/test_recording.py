@@ -325,10 +325,10 @@ def test_classes_are_shown_with_docstring_and_source_and_ops_name_their_lines():
             assert f"self.{op['label'].replace(' ', '_')}.backward(" in parent[op["called_at"]["backward"]]
     attention = lines_of(document, "ScaledDotProductAttention")
     scores = ops["decoder.blocks.0.attention.attention.scores"]
-    assert "scores = " in attention[scores["lines"]["y"]] and "dk = " in attention[scores["lines"]["dk"]]
+    assert "return q @ " in attention[scores["lines"]["y"]] and "dk = " in attention[scores["lines"]["dk"]]
     add = ops["decoder.blocks.0.add"]
-    assert "x + self.dropout(self.attention(" in lines_of(document, "DecoderBlock")[add["lines"]["y"]]
-    assert "dx + self.norm1.backward(" in lines_of(document, "DecoderBlock")[add["lines"]["da"]]
+    assert "x + self.dropout(self.attention(" in lines_of(document, "Block")[add["lines"]["y"]]
+    assert "dx + self.norm1.backward(" in lines_of(document, "Block")[add["lines"]["da"]]
     own = own_step().document()["classes"]["Residual"]
     assert own["backward"] == ["dx = what the two", "layers send back"] and own["file"] == "test_recording.py"
 

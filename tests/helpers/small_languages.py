@@ -5,7 +5,9 @@ import functools
 import numpy as np
 
 import numpy_transformer as nt
-from numpy_transformer.models import CausalLanguageModel, EncoderDecoder, MaskedLanguageModel
+from numpy_transformer.models import CausalLanguageModel, MaskedLanguageModel
+
+from . import composed
 
 PAD, START, END, MASK = 0, 1, 2, 3
 FIRST, WORDS = 4, 16                    # ids of words
@@ -54,13 +56,13 @@ BASE = {"d_model": 32, "num_heads": 4, "num_layers": 2}
 OPTIONS = {
     "gpt2": (CausalLanguageModel, {**BASE, "vocab_size": VOCAB, "d_ff": 64, "max_len": LENGTH,
                                    "activation": "gelu_tanh"}),
-    "llama": (CausalLanguageModel, {**BASE, "vocab_size": VOCAB, "d_ff": 48, "max_len": LENGTH, "num_kv_heads": 2,
+    "llama": (composed.language_model, {**BASE, "vocab_size": VOCAB, "d_ff": 48, "max_len": LENGTH, "num_kv_heads": 2,
                                     "d_head": 16, "activation": "swiglu", "norm_layer": "rms", "positions": "rotary",
                                     "bias": False, "tie_weights": False}),
     "bert": (MaskedLanguageModel, {**BASE, "vocab_size": VOCAB, "d_ff": 64, "max_len": LENGTH, "dropout": 0.0,
                                    "scale_embedding": False, "embedding_norm": True, "eps": 1e-12,
                                    "first_position": 2}),
-    "t5": (EncoderDecoder, {**BASE, "src_vocab": VOCAB, "tgt_vocab": VOCAB, "d_ff": 64, "dropout": 0.0,
+    "t5": (composed.t5, {**BASE, "src_vocab": VOCAB, "tgt_vocab": VOCAB, "d_ff": 64, "dropout": 0.0,
                             "positions": "relative", "norm_layer": "rms", "bias": False, "scale_embedding": False,
                             "tie_weights": True, "output_factor": 32 ** -0.5, "mask_target": False, "eps": 1e-6}),
 }

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
+from numpy_transformer.layers.multi_head import add_qkv_bias
 
 B, T, S, H, d, e = 3, 5, 7, 4, 6, 2
 
@@ -114,7 +115,7 @@ def test_sizes_that_do_not_divide_are_refused(arguments, match):
 
 
 def test_a_given_head_width_need_not_divide_d_model():
-    layer = nt.MultiHeadAttention(10, 4, 2, bias=False, rng=0, d_head=6, qkv_bias=True)
+    layer = add_qkv_bias(nt.MultiHeadAttention(10, 4, 2, bias=False, rng=0, d_head=6))
     shapes = {name: parameter.data.shape for name, parameter in layer.named_parameters()}
     assert shapes == {"query.weight": (10, 24), "query.bias": (24,), "key.weight": (10, 12), "key.bias": (12,),
                       "value.weight": (10, 12), "value.bias": (12,), "output.weight": (24, 10)}
@@ -125,14 +126,14 @@ def test_a_given_head_width_need_not_divide_d_model():
         nt.SelfAttention(10, 4, rotary=nt.RotaryEmbedding(4), d_head=6)(np.ones((2, 3, 10)))
 
 
-def test_both_attentions_of_a_block_have_its_head_width_and_biases():
-    block = nt.DecoderBlock(10, 4, 6, cross_attention=True, bias=False, d_head=6, qkv_bias=True)
-    for part in (block.attention, block.cross_attention):
-        assert part.key.weight.data.shape == (10, 24) and part.key.bias is not None and part.output.bias is None
+def test_both_attentions_of_a_block_have_its_head_width_and_no_biases():
+    model = nt.EncoderDecoder(9, 9, 10, 4, num_layers=1, d_ff=6, bias=False, d_head=6)
+    for part in (model.decoder.blocks[0].attention, model.decoder.blocks[0].cross_attention):
+        assert part.key.weight.data.shape == (10, 24) and part.key.bias is None and part.output.bias is None
 
 
 def test_by_default_all_biases_follow_bias():
-    for options, with_bias in (({}, "query key value output"), ({"bias": False}, ""), ({"qkv_bias": False}, "output")):
+    for options, with_bias in (({}, "query key value output"), ({"bias": False}, "")):
         layer = nt.SelfAttention(12, 2, rng=0, **options)
         assert [name for name in ("query", "key", "value", "output")
                 if getattr(layer, name).bias is not None] == with_bias.split()

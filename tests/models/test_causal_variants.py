@@ -128,8 +128,8 @@ class Pair:
             common |= dict(
                 norm_layer="rms", positions="rotary", num_kv_heads=config.num_key_value_heads, d_head=self.d_head,
                 activation={"silu": "swiglu", "gelu_pytorch_tanh": "geglu_tanh"}[config.hidden_act], bias=bias,
-                qkv_bias=True if config.model_type == "qwen2" else None, rope_interleaved=interleaved)
-        self.ours = nt.CausalLanguageModel(V, D, H, L, F, **common).astype(np.float64)
+                qkv_bias=config.model_type == "qwen2", rope_interleaved=interleaved)
+        self.ours = composed.language_model(V, D, H, L, F, **common).astype(np.float64)
         self.ours.load_state_dict(self.converted({name: p.detach() for name, p in self.theirs.named_parameters()}))
 
     def converted(self, tensors):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import composed
 
 import numpy_transformer as nt
 
@@ -10,11 +11,14 @@ GPT = {}
 LLAMA = dict(positions="rotary", norm_layer="rms", activation="swiglu", num_kv_heads=1, bias=False, tie_weights=False)
 QWEN = {**LLAMA, "d_head": 10, "qkv_bias": True, "rope_interleaved": False, "rope_base": 50.0}
 OLD = dict(positions="sinusoidal", norm="post", activation="relu", scale_embedding=True)
-kinds = pytest.mark.parametrize("options", [GPT, LLAMA, QWEN, OLD], ids=["gpt", "llama", "qwen", "2017"])
+ALIBI = dict(positions="alibi")
+RELATIVE = dict(positions="relative")
+kinds = pytest.mark.parametrize("options", [GPT, LLAMA, QWEN, OLD, ALIBI, RELATIVE],
+                                ids=["gpt", "llama", "qwen", "2017", "alibi", "relative"])
 
 
 def language_model(options, dropout=0.0):
-    model = nt.CausalLanguageModel(V, D, H, L, 16, max_len=20, dropout=dropout, rng=0, **options).astype(np.float64)
+    model = composed.language_model(V, D, H, L, 16, max_len=20, dropout=dropout, rng=0, **options).astype(np.float64)
     randomise(model)
     return model.eval()
 
@@ -52,7 +56,7 @@ def test_unbatched_ids_and_lists_give_the_row_of_the_batch(options):
 
 
 def test_each_place_of_dropout_has_its_probability():
-    model = nt.CausalLanguageModel(V, D, H, L, 16, dropout=0.3, ff_dropout=0.0, rng=0)
+    model = composed.language_model(V, D, H, L, 16, dropout=0.3, ff_dropout=0.0, rng=0)
     places = {name.split(".", 3)[-1]: part.p for name, part in model.named_modules() if isinstance(part, nt.Dropout)}
     assert places == {"dropout": 0.3, "attention.attention.dropout": 0.3, "feed_forward.dropout": 0.0}
 

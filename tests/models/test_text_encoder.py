@@ -171,7 +171,7 @@ def test_note_001_has_as_many_parameters_as_keras_counts():
     (lambda m: m(np.ones((2, 3), int), np.ones((2, 4), bool)), r"of shape \(2, 3\)"),
     (lambda m: m(np.ones((2, 3), int), None, np.zeros((2, 3), int)), "num_segments=2"),
     (lambda m: nt.SequenceClassifier(V, D, H, L, num_classes=0), "num_classes"),
-    (lambda m: nt.TextEncoder(V, D, H, L, positions="alibi"), "'learned', 'sinusoidal', 'rotary'"),
+    (lambda m: nt.TextEncoder(V, D, H, L, positions="absolute"), "'learned', 'sinusoidal', "),
     (lambda m: built(nt.MaskedLanguageModel)(np.ones((1, 3), int), None, None, np.array([[3]])), "positions"),
     (lambda m: nt.MaskedMean()(np.ones((2, 3, 4)), np.ones((2, 3))), "booleans"),
     (lambda m: nt.MaskedMean()(np.ones((2, 3, 4)), np.ones((3, 2), bool)), r"shape \(2, 3\)")])
@@ -282,7 +282,7 @@ def test_embed_gives_the_mean_or_the_first_token_of_length_1_if_asked():
 
 @pytest.mark.parametrize("options, words", [
     (dict(embedding_pool="max"), "'mean', 'first'"), (dict(first_position=0), "first_position must be"),
-    (dict(first_position=2, positions="rotary"), "'sinusoidal', 'learned'"), (dict(pool="max"), "'mean', 'first'"),
+    (dict(first_position=2, positions="rotary"), "'learned' or 'sinusoidal'"), (dict(pool="max"), "'mean', 'first'"),
     (dict(head_activation="softmax"), "'tanh'")])
 def test_settings_that_are_not_known_are_refused(options, words):
     with pytest.raises(ValueError, match=words):

@@ -7,7 +7,7 @@ import pytest
 from helpers.small_checkpoints import SMALL
 
 import numpy_transformer as nt
-from numpy_transformer.pretrained import load_pretrained, save, save_pretrained
+from numpy_transformer.pretrained import build_model, load_pretrained, save, save_pretrained
 from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
 
 FILES = {"config.json", "model.safetensors", "numpy_transformer.json"}
@@ -92,8 +92,8 @@ def test_an_interruption_leaves_nothing_half(existing, tmp_path, monkeypatch):
 
 
 def classifier(origin, **options):
-    model = nt.SequenceClassifier(**origin.options, **{"num_classes": 3, "hidden": 8, "pool": "first", "rng": 0,
-                                                       "head_activation": "tanh"} | options)
+    head = {"num_classes": 3, "hidden": 8, "pool": "first", "head_activation": "tanh"}
+    model = build_model("bert", nt.SequenceClassifier, origin.options | head | options, 0)
     model.origin = origin
     return model
 
@@ -112,7 +112,7 @@ def test_a_new_head(tmp_path):
     assert names(tmp_path / "classes") == FILES | {"tokenizer.json"}
     stored = TensorFile(tmp_path / "classes" / "model.safetensors")
     np.testing.assert_array_equal(stored["bert.pooler.dense.weight"], model.hidden.weight.data.T)
-    tagger = nt.TokenClassifier(**base.origin.options, num_classes=2, rng=0)
+    tagger = build_model("bert", nt.TokenClassifier, base.origin.options | {"num_classes": 2})
     tagger.origin = base.origin
     save_pretrained(tagger, tmp_path / "tags")
     assert set(TensorFile(tmp_path / "tags" / "model.safetensors")) == set(stored) - {

@@ -98,6 +98,7 @@ def test_the_least_number_of_parameters_is_not_more_than_there_are(kind, monkeyp
     made.settings = TASKS[kind].default_settings(next(iter(TASKS[kind].presets)), d_model=64, d_ff=128)
     sizes = {"d_model": 64, "num_heads": 4, "num_layers": 2, "d_ff": 128, "max_len": 8}
     sizes |= {"src_vocab": 9, "tgt_vocab": 9} if kind == "seq2seq" else {"vocab_size": 9}
+    made.base = None
     monkeypatch.setattr(made, "model_config", lambda: sizes, raising=False)
     count = made.make_model().num_parameters()
     monkeypatch.setattr(task, "available_memory", lambda: 16 * count)

@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers import composed
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import numpy_transformer as nt
@@ -138,8 +139,8 @@ def test_switches_of_the_language_model_show():
 
 @pytest.mark.slow
 def test_what_t5_does_differently_shows():
-    shown = texts(nt.EncoderDecoder(11, 11, 12, 2, 2, 16, positions="relative", tie_weights=True, rng=0,
-                                    output_factor=12 ** -0.5, scale_embedding=False))
+    shown = texts(composed.t5(11, 11, d_model=12, num_heads=2, num_layers=2, d_ff=16, tie_weights=True, rng=0,
+                              output_factor=12 ** -0.5, scale_embedding=False))
     everything = "\n".join(shown)
     assert everything.count("position_bias (32, ") == 4
     assert everything.count("shares encoder.blocks.0.attention.attention.position_bias.weight") == 1

@@ -10,7 +10,7 @@ from ...texts import Message, render
 from ...texts.width import shorten, wrap
 from ..exercises.observation import copy_arrays
 from .comparison import is_close
-from .messages import KNOWN
+from .messages import KNOWN_MISTAKES
 
 WIDTH = 80                                      # of feedback that goes to a file
 PRINTED_LINES = 12                              # lines shown of what a student's file printed
@@ -30,7 +30,7 @@ def feedback(exercise, verdict, printed="", width=WIDTH, hints="numpy-transforme
     indent = "  "
     for line in verdict.lines or filter(None, [verdict.note]):
         yield from wrap(render(line), width, indent, "    ")
-        if isinstance(line, Message) and line.kind.startswith(KNOWN):
+        if isinstance(line, Message) and line.kind.startswith(KNOWN_MISTAKES):
             indent = "    "                     # of the explanations of the known mistakes
     if verdict.status not in ("pass", "missing"):
         yield f"  {render(Message('verdict.after.hints', command=hints.format(exercise.number)))}"

@@ -21,7 +21,7 @@ MOST_PARTS, MOST_KNOWN = 30, 8                  # parts of an array, and visits 
 ARGUMENT = -1                                   # the group of all arguments
 
 
-class Known:
+class SolutionValues:
     """The values that correct solutions compute in each main case: the solution and its alternatives.
 
     Attributes:
@@ -130,7 +130,7 @@ class Values:
     """The fingerprints of a student's nodes in each case, and the correct values that they equal.
 
     Parameters:
-        known : Known
+        known : SolutionValues
         nodes : list of tracing.Node
         values : rows of fingerprints.Recorder
     Attributes:

@@ -24,7 +24,7 @@ from ..sandbox import ProgramTask
 from ..sandbox.inside.fingerprints import BAD, fingerprint
 from ..sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
 from .comparison import is_close, unlike
-from .intermediates import Comparison, Known, Values, same_shape, same_sums
+from .intermediates import Comparison, SolutionValues, Values, same_shape, same_sums
 from .messages import DIAGNOSIS, about_order, reported
 from .verdict import is_unexplained
 
@@ -39,7 +39,7 @@ INSERTED = "operand", "factor", "call", "axis", "sign", "power"     # kinds of e
 OF_TYPES = "call", "argument"                   # kinds of edits that explain a wrong type
 MOST_CORRECT = 3                                # variables that are named
 LONGEST = 44                                    # characters of a quoted expression
-KNOWN = weakref.WeakKeyDictionary()             # {AnswerKey: Known}
+SOLUTION_VALUES = weakref.WeakKeyDictionary()   # {AnswerKey: SolutionValues}
 
 
 def localize(answer_key, verdict, run, file, execute, seconds=SECONDS):
@@ -122,9 +122,9 @@ class WrongAnswer:
 
         Solutions with few values in common with the student's lines go another way, and are left out.
         """
-        if self.answer_key not in KNOWN:
-            KNOWN[self.answer_key] = Known(self.answer_key)
-        known = KNOWN[self.answer_key]
+        if self.answer_key not in SOLUTION_VALUES:
+            SOLUTION_VALUES[self.answer_key] = SolutionValues(self.answer_key)
+        known = SOLUTION_VALUES[self.answer_key]
         nodes, roots = read_nodes(self.records)
         if len(roots) == len(self.answer_key.exercise.outputs):
             roots = [roots[j] for j in self.wrong_outputs()]

@@ -1,10 +1,13 @@
 """Messages about errors, parameters, results of a wrong type, cases and known mistakes. texts/en/verdict.ini says them."""
 
+import functools
 import re
 
 from ...texts import Message, listed
+from ..sandbox.runs import STOPPED
 
-DIAGNOSIS, KNOWN = "verdict.line.diagnosis", "verdict.known."       # KNOWN begins the kinds that name known mistakes
+DIAGNOSIS = "verdict.line.diagnosis"
+KNOWN_MISTAKES = "verdict.known."               # begins the kinds that name known mistakes
 NO_NAME = Message("verdict.line.no_name")
 REMARKS = {                                     # {part of Python's own message: key of [error_remark]}
     "BdbQuit": "breakpoint", "EOFError": "input", "File too large": "too_much_output", "null bytes": "encoding",
@@ -28,6 +31,8 @@ def raised(report):
         report : what the student's process reports: "error", "line" and "code", and the "helper" that raised it if any
     """
     error, line, code = (reported(report, key) for key in ("error", "line", "code"))
+    if reported(report, "stopped") in STOPPED:
+        return Message(f"verdict.error.{report['stopped']}")
     if not line or reported(report, "helper"):
         return Message("verdict.error.plain", error=error)
     if "code" not in report:                    # a mistake in the syntax
@@ -134,13 +139,18 @@ def about_mistakes(identified, cases):
         key = "each"
     elif len(explained) > 1:
         key = "together"
-    names = mistake_names([mistake.name for mistake in combination] for combination in different.values())
-    heading = Message(f"{KNOWN}{key}_in_all" if cases > 1 else f"{KNOWN}{key}", names=names, cases=cases)
+    names = joined([joined([mistake.name for mistake in combination], "and") for combination in different.values()], "or")
+    heading = Message(f"{KNOWN_MISTAKES}{key}_in_all" if cases > 1 else f"{KNOWN_MISTAKES}{key}", names=names, cases=cases)
     key = "explanation_of" if len(explained) > 1 else "explanation"
     return [heading, *(Message(f"verdict.line.{key}", mistake=name, explanation=explanation)
                        for explanation, name in explained.items())]
 
 
+def joined(names, word):
+    """Returns a value of a Message for names between which the word is repeated, "and" or "or"."""
+    return functools.reduce(lambda before, name: Message(f"words.list.{word}", before=before, item=name), names)
+
+
 def mistake_names(combinations):
-    """Returns "A and B or C" for possible combinations of known mistakes: a code, the same in all languages."""
+    """Returns "A and B or C" for possible combinations of known mistakes: a code of tables, the same in all languages."""
     return " or ".join(" and ".join(names) for names in combinations)

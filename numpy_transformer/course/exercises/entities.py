@@ -8,7 +8,7 @@ from .definition import Exercise, Mistake
 
 def entity_spans(kinds, types):
     found = []
-    inside = None                               # type of the entity of the previous word, or None
+    inside = None                               # {inside}
     for i, (kind, entity_type) in enumerate(zip(kinds, types)):
         if kind == 0:
             inside = None

@@ -7,7 +7,7 @@ import numpy as np
 from ...inspection.influence import influence
 from ...layers import (CrossAttention, CrossEntropyLoss, FeedForward, LayerNorm, SelfAttention, Softmax, causal_mask,
                        padding_mask)
-from ...layers.multi_head import split_heads
+from ...layers.heads import split_heads
 from ...models import Decoder, Encoder
 from .definition import Exercise, Mistake
 

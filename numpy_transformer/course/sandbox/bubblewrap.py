@@ -11,7 +11,7 @@ import shutil
 import stat
 import subprocess
 
-from .visible import ENVIRONMENT, HIDDEN, INSIDE, python_command, visible
+from .visible import ENVIRONMENT, HIDDEN, INSIDE, ISOLATED, visible
 
 MEMORY = 80 << 20                               # bytes of the scratch folder; a task is stopped at 64 MB
 PLACE, PACKAGES, SCRATCH = "/inside", "/packages", "/scratch"      # of the worker, of NumPy and of the student's files
@@ -69,4 +69,4 @@ def command(way):
         words += ["--ro-bind", file, path]
     limit = ["--size", str(MEMORY)] if "--size" in known else []
     words += [*limit, "--tmpfs", SCRATCH, "--chdir", SCRATCH, "--remount-ro", "/"]
-    return (program, *words, "--", *python_command(files.python, f"{PLACE}/supervisor.py"))
+    return (program, *words, "--", files.python, *ISOLATED, f"{PLACE}/supervisor.py")

@@ -14,7 +14,7 @@ from .inside.worker import OUTPUT
 from .protocol import read_array, read_records, request
 from .scratch import scratch
 from .server import Server
-from .visible import ENVIRONMENT, INSIDE, python_command, visible
+from .visible import ENVIRONMENT, INSIDE, ISOLATED, visible
 
 ONLY = "NUMPY_TRANSFORMER_SANDBOX"             # environment variable: the only layer to try
 # A task that every layer that works must refuse in all four ways.
@@ -52,7 +52,7 @@ class Layer:
                 environment = None
             else:
                 folder, files = str(stack.enter_context(scratch())), visible()
-                command = python_command(files.python, INSIDE / "supervisor.py")
+                command = (files.python, *ISOLATED, str(INSIDE / "supervisor.py"))
                 setup = {"numpy": os.path.dirname(files.numpy[0]), "scratch": folder, "landlock": files.entries(),
                          "parent": os.getpid()}
                 environment = {**ENVIRONMENT, "HOME": folder, "TMPDIR": f"{folder}/work"}

@@ -19,11 +19,10 @@ from .layers import NO_LAYER
 from .protocol import pack, read_case, read_loading, read_records, request
 from .scratch import scratch
 from .server import PRINTED, TO_SPARE, Stopped
-from .visible import ENVIRONMENT, python_command
+from .visible import ENVIRONMENT, ISOLATED
 
 TIME_SIGNALS = [-getattr(signal, name) for name in ("SIGXCPU", "SIGALRM", "SIGKILL") if hasattr(signal, name)]
-STOPPED = {"full": "stopped: more than 64 MB or 2000 files were written, and an exercise needs none",
-           "flood": "stopped: it prints or returns too much"}
+STOPPED = "full", "flood"                       # it wrote too much, or it printed or returned too much
 MOST_SOURCE, LONGEST_NAME = 16 << 20, 200       # bytes of all files of a student, and of the name of one
 RERUN_SECONDS, RERUN_MEGABYTES = 3, 400         # an edit may take long, or make an array huge
 MODULE = re.compile(r"(\w+/)*\w+\.py")
@@ -145,7 +144,7 @@ def make_run(task, reply, seconds):
                for i, case in enumerate(task.cases)]
     for result in results:
         if ended in STOPPED and not result.report:
-            result.report = {"kind": "OSError", "error": STOPPED[ended]}
+            result.report = {"kind": "OSError", "error": "stopped", "stopped": ended}
     errors = [str(part.get("error", "")) for part in (report, *(result.report for result in results))]
     if ended in ("", "spoilt"):
         ended = "killed" if code else ""
@@ -171,7 +170,7 @@ def run_alone(files, task, seconds, megabytes, stop):
         asked.write(make_request(task, seconds, megabytes, folder=str(folder / "files"), trace=str(folder / "trace"),
                                  numpy=str(Path(np.__file__).resolve().parents[1])))
         asked.seek(0)
-        command = python_command(sys.executable, worker.__file__)
+        command = (sys.executable, *ISOLATED, worker.__file__)
         start = time.monotonic()
         child = subprocess.Popen(command, cwd=folder / "work", env=environment, stdin=asked, stdout=sent,
                                  stderr=printed, start_new_session=True)

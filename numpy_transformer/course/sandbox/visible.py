@@ -14,6 +14,7 @@ INSIDE = Path(__file__).resolve().parent / "inside"
 ENVIRONMENT = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
 if "LD_LIBRARY_PATH" in os.environ:             # needed to start Python on some clusters
     ENVIRONMENT["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
+ISOLATED = "-I", "-S", "-B", "-X", "utf8"       # options of Python: no settings, site-packages and .pth files
 CACHE_OF_LIBRARIES = "/etc/ld.so.cache"
 HIDDEN = ("site-packages", "dist-packages")
 
@@ -45,11 +46,6 @@ visit = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Info), ctypes.c_size_t, ct
 ctypes.CDLL(None).dl_iterate_phdr(visit(lambda info, *_: libraries.append(os.fsdecode(info[0].name or b"")) or 0), None)
 print(json.dumps({"path": standard, "libraries": libraries}))
 """
-
-
-def python_command(python, script):
-    """Returns the command that runs a script with Python, without settings, site-packages and .pth files."""
-    return python, "-I", "-S", "-B", "-X", "utf8", str(script)
 
 
 @dataclass(frozen=True)

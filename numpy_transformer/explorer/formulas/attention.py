@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ...layers import AttentionMask, FlashAttention, RelativePositionBias
+from ...layers import ALiBi, AttentionMask, FlashAttention, RelativePositionBias
 from .normalization import LARGE
 from .writers import lines, spells
 
@@ -94,6 +94,19 @@ def relative_position_bias(op):
     """
     yield lines(buckets, "y[h, t, j] = weight[bucket[t, j], h]")
     yield lines(buckets, "dweight[i, h] = sum(t, j, dy[h, t, j], where=bucket[t, j] == i)")
+
+
+@spells(ALiBi)
+def alibi(op):
+    """Each head has a slope of its own; without positions, query t stands at t + before."""
+    slopes = [f"slope_{head}" for head in range(op.module.num_heads)]
+    op.name(before=op.numbers["S"] - op.numbers["T"], **dict(zip(slopes, op.module.slopes.tolist())))
+    slope = "".join(f"{name} if h == {head} else " for head, name in enumerate(slopes[:-1])) + slopes[-1]
+    distance, rows = "t + before - j", ""
+    if op.has("positions"):
+        rows = "b, " if op.arrays["positions"].ndim > 1 else ""
+        distance = f"positions[{rows}t + before] - positions[{rows}j]"
+    yield f"y[{rows}h, t, j] = -({slope}) * abs({distance})"
 
 
 @spells("weighted sum")

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ...layers.multi_head import merge_heads, split_heads
+from ...layers.heads import merge_heads, split_heads
 from .writers import spells
 
 AXES = "ijklmn"

@@ -4,14 +4,14 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...layers.blocks import EncoderBlock
+from ...layers.blocks import Block
 from ...layers.embedding import Embedding
 from ...layers.feed_forward import FeedForward, SwiGLU
 from ...layers.multi_head import MultiHeadAttention
 from ...layers.normalization import LayerNorm, RMSNorm
 from ...layers.positions import LearnedPositionalEmbedding
 from ...layers.relative import RelativePositionBias
-from ...models.encoder import Encoder
+from ...models.stacks import Stack
 from ...module import Module, Parameter
 
 ABSENT = object()
@@ -75,8 +75,8 @@ class Parts:
     def __init__(self, model):
         self.model = model
         self.modules = [module for _, module in model.named_modules()]
-        self.stacks = self.all_of(Encoder)
-        self.blocks = self.all_of(EncoderBlock)
+        self.stacks = self.all_of(Stack)
+        self.blocks = self.all_of(Block)
         self.attentions = self.all_of(MultiHeadAttention)
         self.feed_forwards = self.all_of((FeedForward, SwiGLU))
         self.norms = self.all_of((LayerNorm, RMSNorm))

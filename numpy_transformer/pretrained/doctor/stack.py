@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...layers.activations import GELU, ReLU, SiLU
-from ...layers.blocks import CrossAttentionBlock
+from ...layers.blocks import CrossBlock
 from ...layers.masks import causal_mask, combine_masks
 from ...layers.normalization import LayerNorm, RMSNorm
 from ...models.text_encoder import TextEncoder
@@ -64,7 +64,7 @@ def with_other_norms(block):
 def places_of_norms(parts):
     """The norms of a block are in each other's place, or before the sublayers instead of after them."""
     pairs = [("norm1", "norm2")]
-    if any(isinstance(block, CrossAttentionBlock) for block in parts.blocks):
+    if any(isinstance(block, CrossBlock) for block in parts.blocks):
         pairs += [("norm2", "norm3"), ("norm1", "norm3")]
     for one, two in pairs:
         blocks = [block for block in parts.blocks if hasattr(block, two)]
@@ -83,7 +83,7 @@ def places_of_norms(parts):
 def final_norms(parts):
     """A norm after the last block, or after the embeddings, is missing, or should not be there."""
     for stack in parts.stacks:
-        kind = type(stack).__name__.removeprefix("CrossAttention").lower()
+        kind = next(name for name, module in parts.model.named_modules() if module is stack)
         block = stack.blocks[0]
         if stack.norm is not None:
             yield Change("final norm", f"the final norm of the {kind} left out", "this model has no final norm",
@@ -179,7 +179,7 @@ def orders_of_layers(parts):
                   "in reverse order": range(number)[::-1],
                   "moved up by one": np.roll(range(number), 1), "moved down by one": np.roll(range(number), -1)}
         seen = {tuple(range(number))}
-        kind = type(stack).__name__.removeprefix("CrossAttention").lower()
+        kind = next(name for name, module in parts.model.named_modules() if module is stack)
         for done, order in orders.items():
             order = tuple(map(int, order))
             if order not in seen:

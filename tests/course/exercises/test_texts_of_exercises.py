@@ -45,6 +45,7 @@ def test_each_exercise_and_mistake_has_its_texts_and_no_text_is_left_over(exerci
     left_over = {key for key in found - wanted if not OPTIONAL.fullmatch(key)} | (
         {key for key in found if OPTIONAL.fullmatch(key)} - places(exercise))
     assert not left_over
+    assert '"""' not in exercise.code and not re.search(r"# (?!\{)", exercise.code), "words stand in texts/, not in code"
 
 
 def test_sections_are_those_of_exercises_and_their_texts_have_no_placeholders():

@@ -23,7 +23,8 @@ EXACT = (whole.not_a_number, whole.one_number, whole.multiple, whole.offset, who
 RELATIONS = (*EXACT, terms.extra_factor, terms.extra_term, whole.permuted, whole.wrong_reduction,
              whole.wrong_axes, places.place, whole.other_sign, terms.by_row, sequences.off_by_one, sequences.one_sided,
              whole.nearly, sequences.same_beginning, terms.same_sums)
-LIMITED = ("relations.wrong_only.", "relations.whole.correct_if_finite", "relations.sequence.too_")  # say where they hold
+LIMITED = ("relations.wrong_only", "relations.whole.correct_if_finite", "relations.sequence.too_large",
+           "relations.sequence.too_small")      # what they say holds where it says
 
 
 @dataclass

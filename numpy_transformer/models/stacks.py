@@ -1,0 +1,129 @@
+"""Stacks of blocks: encoder and decoder."""
+
+import numpy as np
+
+from ..argument_checks import check_positive
+from ..layers.blocks import CrossAttentionBlock, DecoderBlock, EncoderBlock, shows_init, with_memory
+from ..layers.normalization import LayerNorm
+from ..module import Module
+
+
+class Stack(Module):
+    """Blocks in sequence, followed by a norm. It hides nothing by itself: a decoder is given causal_mask(T).
+
+    Parameters:
+        blocks : list of Blocks, or of other components that take x and a mask
+        norm : component that takes x, or None; a pre-norm stack needs one, because its output has not been normalized
+    Shape: x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent
+    Backward: the blocks in reverse order
+    Source: Vaswani et al. 2017, section 3.1; the final norm: the annotated Transformer (Rush 2018).
+    """
+
+    def __init__(self, blocks, norm=None):
+        check_positive(num_layers=len(blocks))
+        self.blocks = list(blocks)
+        self.norm = norm
+
+    def forward(self, x, mask=None):
+        for block in self.blocks:
+            x = block(x, mask)
+        return x if self.norm is None else self.norm(x)
+
+    def backward(self, dx):
+        dx = dx if self.norm is None else self.norm.backward(dx)
+        for block in reversed(self.blocks):
+            dx = block.backward(dx)
+        return dx
+
+
+class CrossStack(Stack):
+    """A Stack whose blocks also attend to the encoder's output.
+
+    Parameters: blocks : list of CrossBlocks; norm : as in Stack
+    Shape: x (B, T, d_model), memory (B, S, d_model), mask=None, memory_mask=None -> y (B, T, d_model); B may be absent
+    Backward: dy -> dx, dmemory; every block reads the same memory, so the gradients of all blocks are added
+    Source: Vaswani et al. 2017, section 3.1.
+    """
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        for block in self.blocks:
+            x = block(x, memory, mask, memory_mask)
+        return x if self.norm is None else self.norm(x)
+
+    def backward(self, dx):
+        dx = dx if self.norm is None else self.norm.backward(dx)
+        dmemory = 0
+        for block in reversed(self.blocks):
+            dx, dmemory_of_block = block.backward(dx)
+            dmemory = dmemory + dmemory_of_block
+        return dx, dmemory
+
+
+class Encoder(Stack):
+    """num_layers EncoderBlocks in sequence, each with its own weights, followed by a norm.
+
+    Parameters:
+        num_layers : int, the number of blocks
+        d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5 : as in EncoderBlock
+        final_norm : bool or None; None adds the final norm to a pre-norm stack, whose output has not been normalized
+        rng : generator or seed of initial weights and dropout, or None
+    Shape: x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent
+    Backward: the blocks in reverse order
+    Source: Vaswani et al. 2017, section 3.1; the final norm: the annotated Transformer (Rush 2018).
+    """
+
+    Block = EncoderBlock
+
+    def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
+                 final_norm=None, rng=None):
+        check_positive(num_layers=num_layers)
+        rng = np.random.default_rng(rng)
+        blocks = [self.Block(d_model, num_heads, d_ff, dropout, norm=norm, activation=activation, eps=eps, rng=rng)
+                  for _ in range(num_layers)]
+        if final_norm is None:
+            final_norm = norm == "pre"
+        super().__init__(blocks, LayerNorm(d_model, eps) if final_norm else None)
+
+
+@shows_init
+class Decoder(Encoder):
+    """num_layers DecoderBlocks in sequence, followed by a norm. It hides nothing by itself: pass causal_mask(T).
+
+    Parameters:
+        num_layers, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5 : as in Encoder
+        cross_attention : bool (False); if True, the constructor makes a CrossAttentionDecoder, whose forward also takes the
+            encoder's output
+        final_norm=None, rng=None : as in Encoder
+    Shape: x (B, T, d_model), mask=None -> y (B, T, d_model); B may be absent
+    Backward: the blocks in reverse order
+    Raises: ValueError if cross_attention=True is given to a subclass, which has the forward of Decoder.
+    Source: Vaswani et al. 2017, section 3.1.
+    """
+
+    Block = DecoderBlock
+
+    def __new__(cls, *sizes, cross_attention=False, **options):
+        return super().__new__(with_memory(cls, Decoder, CrossAttentionDecoder, cross_attention or sizes[8:9] == (True,)))
+
+    def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
+                 cross_attention=False, final_norm=None, rng=None):
+        if cross_attention:
+            self.Block = CrossAttentionBlock
+        Encoder.__init__(self, num_layers, d_model, num_heads, d_ff, dropout=dropout, norm=norm, activation=activation,
+                         eps=eps, final_norm=final_norm, rng=rng)
+
+
+@shows_init
+class CrossAttentionDecoder(CrossStack, Decoder):
+    """A Decoder whose blocks also attend to the encoder's output: num_layers CrossAttentionBlocks, then a norm.
+
+    Parameters: as Decoder, with cross_attention=True
+    Shape: x (B, T, d_model), memory (B, S, d_model), mask=None, memory_mask=None -> y (B, T, d_model); B may be absent
+    Backward: dy -> dx, dmemory; every block reads the same memory, so the gradients of all blocks are added
+    Source: Vaswani et al. 2017, section 3.1.
+    """
+
+    def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
+                 cross_attention=True, final_norm=None, rng=None):
+        Decoder.__init__(self, num_layers, d_model, num_heads, d_ff, dropout=dropout, norm=norm, activation=activation,
+                         eps=eps, cross_attention=True, final_norm=final_norm, rng=rng)
