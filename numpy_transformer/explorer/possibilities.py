@@ -8,7 +8,7 @@ from ..inspection import record
 from ..layers import FlashAttention, MultiHeadAttention, UnscaledAttention
 from ..layers.blocks import Block, CrossBlock
 from ..module import Module
-from ..texts import folder_of_language, read
+from ..texts import table
 from .naming import spoken
 
 LARGEST_TRIED = 100_000                         # parameters of a model in which every bug is tried before it is offered
@@ -149,6 +149,5 @@ def changes_something(right, wrong):
 
 def describe(bug):
     """Returns an entry of "bugs". The zoo has its English itself; zoo.ini of a language has title and symptom by name."""
-    translated = read(folder_of_language(), "zoo")
-    texts = {"title": bug.title, "symptom": bug.symptom, **(translated[bug.name] if bug.name in translated else {})}
+    texts = {"title": bug.title, "symptom": bug.symptom, **table("zoo").get(bug.name, {})}
     return {"name": bug.name, "title": texts["title"], "symptom": texts["symptom"], "topic": bug.topic}

@@ -108,17 +108,13 @@ def table(subject: str) -> dict[str, dict[str, str]]:
 
 @functools.cache
 def _table(subject: str, folder: Path) -> dict[str, dict[str, str]]:
-    parser = read(ENGLISH, subject)
+    parser = parsed(ENGLISH, subject)
     if folder != ENGLISH:
-        translated = read(folder, subject)
+        translated = parsed(folder, subject)
         for section in translated.sections():
             own = dict(translated.items(section, raw=True))
             parser.read_dict({section: plurals(own) | own})
-    try:
-        return {section: {key: FOLDED.sub(" ", text.strip()) for key, text in parser[section].items()}
-                for section in parser.sections()}
-    except configparser.Error as error:
-        raise ValueError(f"{folder / subject}: {' '.join(str(error).split())}") from error
+    return resolved(parser, folder / subject)
 
 
 def plurals(texts: dict[str, str]) -> dict[str, str]:
@@ -126,13 +122,19 @@ def plurals(texts: dict[str, str]) -> dict[str, str]:
     return {f"{key.removesuffix('.other')}.one": text for key, text in texts.items() if key.endswith(".other")}
 
 
-def read(folder: Path, subject: str) -> configparser.ConfigParser:
+def read(folder: Path, subject: str) -> dict[str, dict[str, str]]:
+    """Returns the texts of one language alone, {} if it lacks the subject.
+
+    Raises: ValueError if a file cannot be read as INI, or refers to a text that the language lacks.
+    """
+    return resolved(parsed(folder, subject), folder / subject)
+
+
+def parsed(folder: Path, subject: str) -> configparser.ConfigParser:
     """Returns what one language's files of a subject contain; nothing if it has none.
 
     ${KEY} and ${SECTION:KEY} stand for other texts. A text may go on in further lines. An empty line begins a new
     paragraph, and "| " a line of its own.
-
-    Raises: ValueError if a file cannot be read as INI.
     """
     parser = configparser.ConfigParser(delimiters=("=",), comment_prefixes=("#",), default_section="",
                                        interpolation=configparser.ExtendedInterpolation())
@@ -142,6 +144,15 @@ def read(folder: Path, subject: str) -> configparser.ConfigParser:
     except (configparser.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{folder / subject}.ini cannot be read: {' '.join(str(error).split())}") from error
     return parser
+
+
+def resolved(parser: configparser.ConfigParser, path: Path) -> dict[str, dict[str, str]]:
+    """Returns the texts with what they refer to, the lines of a paragraph joined."""
+    try:
+        return {section: {key: FOLDED.sub(" ", text.strip()) for key, text in parser[section].items()}
+                for section in parser.sections()}
+    except configparser.Error as error:
+        raise ValueError(f"{path}: {' '.join(str(error).split())}") from error
 
 
 def folder_of_language() -> Path:

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ...inspection.recorder import record
-from ...layers import (DecoderBlock, EncoderBlock, LayerNorm, Linear, MultiHeadAttention, SinusoidalPositionalEncoding,
-                       causal_mask)
+from ...layers import (CrossBlock, DecoderBlock, EncoderBlock, LayerNorm, Linear, MultiHeadAttention,
+                       SinusoidalPositionalEncoding, causal_mask)
 from ...models import Decoder, Encoder, EncoderDecoder
 from .definition import Exercise, Mistake
 
@@ -32,7 +32,7 @@ def run_structure():
     with record(model.eval()) as tape:
         model(np.ones((1, 3), int), np.ones((1, 2), int))
     memory = tape["encoder"].output
-    receivers = [call for call in tape.of(DecoderBlock) if np.array_equal(call.inputs[1], memory)]
+    receivers = [call for call in tape.of(CrossBlock) if np.array_equal(call.inputs[1], memory)]
     post = DecoderBlock(4, 2, 8, norm="post", cross_attention=True)
     layers = [part for _, part in model.named_modules()]
     return (*(order(block, *[x] * count) for block, count in (

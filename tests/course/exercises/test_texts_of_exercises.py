@@ -55,7 +55,7 @@ def test_sections_are_those_of_exercises_and_their_texts_have_no_placeholders():
 
 
 def test_a_sentence_that_stands_for_itself_is_part_of_several_texts():
-    raw = texts.read(texts.ENGLISH, "exercises")
+    raw = texts.parsed(texts.ENGLISH, "exercises")
     used = [reference for section in raw.sections() for _, text in raw.items(section, raw=True)
             for reference in re.findall(r"\$\{(?:[\d.]+:)?(shared\.\w+)\}", text)]
     shared = [key for section in raw.sections() for key in raw.options(section) if key.startswith("shared.")]
