@@ -11,8 +11,9 @@ class RebuildableModel(Module):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        _, *own = inspect.signature(cls.__init__).parameters.values()
-        cls.__signature__ = inspect.Signature(own)          # that of __init__, and not of __new__
+        if "__init__" in vars(cls):
+            _, *own = inspect.signature(cls.__init__).parameters.values()
+            cls.__signature__ = inspect.Signature(own)      # that of __init__, and not of __new__
 
     def __new__(cls, *arguments: Any, **named: Any) -> "RebuildableModel":
         model = super().__new__(cls)
