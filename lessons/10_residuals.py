@@ -142,7 +142,7 @@ claim("nt.EncoderBlock returns these dx",
 
 # %% A block without skip connections, and a model
 class WithoutSkip(nt.EncoderBlock):
-    def forward(self, x, mask=None, positions=None, cache=None):    # the same arguments as EncoderBlock
+    def forward(self, x, mask=None):        # the same arguments as EncoderBlock
         return self.feed_forward(self.norm2(self.attention(self.norm1(x), mask)))
 
     def backward(self, dx):
@@ -154,10 +154,10 @@ class LeftNeighbor(nt.Module):              # digits (B, T) -> logits (B, T, 10)
         rng = np.random.default_rng(rng)
         self.embedding = nt.Embedding(10, 32, scale=True, rng=rng)
         self.positions = nt.SinusoidalPositionalEncoding(32, 6)
-        self.encoder = nt.Encoder(depth, 32, 4, 64, 0.0, "post" if kind == "post-norm" else "pre", rng=rng)
-        if kind == "no residual":
-            for block in self.encoder.blocks:
-                block.__class__ = WithoutSkip
+        norm = "post" if kind == "post-norm" else "pre"
+        block = WithoutSkip if kind == "no residual" else nt.EncoderBlock
+        blocks = [block(32, 4, 64, dropout=0.0, norm=norm, rng=rng) for _ in range(depth)]
+        self.encoder = nt.Stack(blocks, nt.LayerNorm(32) if norm == "pre" else None)
         self.output = nt.Linear(32, 10, rng=rng)
 
     def forward(self, digits):

@@ -242,12 +242,12 @@ for name in ("with a cache", "without"):
             steps = [small(x[:, t:t + 1], cache=cache) for t in range(T)]
         else:
             steps = [small(x[:, :t + 1]) for t in range(T)]
-    rows_in_block[name] = sum(call.inputs[0].shape[1] for call in tape.calls if call.name == "decoder.blocks.0")
+    rows_in_block[name] = sum(call.inputs[0].shape[1] for call in tape.calls if call.name == "decoder.blocks.0.norm1")
     claim(f"{name}: the same logits as in one forward pass",
           relative_error(np.stack([logits[:, -1] for logits in steps], 1), small(x)) < 1e-13)
 claim("rows in a block: T with a cache, T (T + 1) / 2 without",
       rows_in_block == {"with a cache": T, "without": T * (T + 1) // 2}, str(rows_in_block))
-cached_numbers = sum(kept.array.size for pair in cache.layers.values() for kept in pair)
+cached_numbers = sum(kept.array.size for kept in cache.arrays.values())
 claim("the cache holds 2 D numbers for each token and block",
       cached_numbers == B * T * len(small.decoder.blocks) * 2 * D)
 claim("the trained model writes the same text with a cache and without",

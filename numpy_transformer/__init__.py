@@ -3,6 +3,7 @@
 The rooms of this package in reading order, each with a face, its `__init__.py`, that says what is in it:
 
 module.py, parameter.py     the law that every component obeys: forward remembers, backward recalls
+tree.py, display.py         how the parts of a model are found, and how they are shown
 layers/, models/            the components, and the Transformers that are built of them
 training/, decoding/        optimizers, the training loop and checkpoints; from logits to tokens
 checks/, inspection/        the gradient check and other checks; recording and measuring what happens inside a model
@@ -42,14 +43,14 @@ __all__ = [
     # layers/
     "Linear", "Softmax", "LogSoftmax", "ReLU", "GELU", "SiLU", "Tanh", "Dropout", "LayerNorm", "RMSNorm",
     "CrossEntropyLoss", "BinaryCrossEntropyLoss", "Embedding", "Unembedding", "SinusoidalPositionalEncoding",
-    "LearnedPositionalEmbedding", "RotaryEmbedding", "ALiBi", "RelativePositionBias", "ScaledDotProductAttention", "BiasedAttention",
-    "GroupedAttention", "UnscaledAttention",
-    "FlashAttention", "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
+    "LearnedPositionalEmbedding", "RotaryEmbedding", "ALiBi", "RelativePositionBias", "token_positions",
+    "ScaledDotProductAttention", "GroupedAttention", "BiasedAttention", "UnscaledAttention", "FlashAttention",
+    "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
     "CrossAttention", "FeedForward", "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
     "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",
     # models/
-    "Stack", "CrossStack", "Encoder", "Decoder", "CrossAttentionDecoder", "EncoderDecoder", "make_model", "CausalLanguageModel", "TextEncoder",
-    "SequenceClassifier", "TokenClassifier", "MaskedLanguageModel",
+    "Stack", "CrossStack", "Encoder", "Decoder", "CrossAttentionDecoder", "EncoderDecoder", "make_model",
+    "CausalLanguageModel", "TextEncoder", "SequenceClassifier", "TokenClassifier", "MaskedLanguageModel",
     # training/
     "SGD", "Adam", "AdamW", "clip_grad_norm", "ConstantSchedule", "CosineSchedule", "NoamSchedule", "Trainer", "Checkpoint",
     "average_checkpoints", "carry_over",

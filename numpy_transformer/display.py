@@ -40,10 +40,10 @@ class Displayed:
 
 def title(part):
     """Returns the class of a part with its settings in parentheses."""
-    return f"{type(part).__name__}({settings_of(part)})"
+    return f"{type(part).__name__}({own_settings(part)})"
 
 
-def settings_of(part):
+def own_settings(part):
     """Returns what a part says of itself: nothing before its constructor has made everything that it tells."""
     try:
         return part.extra_repr() if isinstance(part, Displayed) else ""
@@ -53,7 +53,7 @@ def settings_of(part):
 
 def headline(part):
     """Returns the first line of repr: the class with its settings and, if other parts lie inside, its parameters."""
-    settings = [settings_of(part)]
+    settings = [own_settings(part)]
     if any(is_module(item) and item is not part for _, item in items_of(part)):
         settings.append(f"{count_of(part):,} parameters")
     return f"{type(part).__name__}({', '.join(filter(None, settings))})"

@@ -12,8 +12,7 @@ import numpy_transformer
 ROOT = Path(numpy_transformer.__file__).parent
 STOREYS = {                                     # rooms in reading order: each may import those before it
     "the Transformer": ["first_use", "types", "argument_checks", "threads", "markup", "parameter", "tree", "display", "module",
-                        "layers", "models", "training", "decoding",
-                        "checks", "inspection"],
+                        "layers", "models", "training", "decoding", "checks", "inspection"],
     "what it works on and is seen with": ["texts", "data", "views", "pretrained", "tasks", "zoo", "bench"],
     "the explorer": ["explorer"],
     "the course": ["course/lessons", "course/sandbox", "course/exercises", "course/checker", "course"],
@@ -111,3 +110,39 @@ def test_ids_are_np_intp():
     sources = {path.name: path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py")
                if "exercises" not in path.relative_to(ROOT).parts}
     assert {name for name, text in sources.items() if re.search(r"\bint64\b", text)} == {"bigrams.py", "baselines.py"}
+
+
+OF_THE_TRANSFORMER = {"layers", "models", "decoding", "checks", "pretrained"}
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in ROOT.rglob("*.py")}
+OURS = [(path, node) for path, tree in TREES.items() if path.relative_to(ROOT).parts[0] in OF_THE_TRANSFORMER
+        for node in ast.walk(tree)]
+
+
+def test_no_object_changes_its_class():
+    """Only a planted mistake and what a reader of the explorer switches off do, in a model that exists already."""
+    found = {path.relative_to(ROOT).as_posix() for path, tree in TREES.items() for node in ast.walk(tree)
+             if isinstance(node, ast.Attribute) and node.attr == "__class__" and isinstance(node.ctx, ast.Store)}
+    assert found == {"zoo/bug.py", "explorer/switches.py", "explorer/possibilities.py"}
+
+
+def test_calls_of_our_own_functions_name_their_fifth_argument():
+    """Functions that take any number of arguments, such as remember, are called with as many as there are."""
+    of_any_number = {node.name for tree in TREES.values() for node in ast.walk(tree)
+                     if isinstance(node, ast.FunctionDef) and node.args.vararg}
+    own = {node.name for _, node in OURS if isinstance(node, (ast.FunctionDef, ast.ClassDef))} - of_any_number
+    wrong = {f"{path.relative_to(ROOT)}, line {node.lineno}: {name_of(node)}" for path, node in OURS
+             if isinstance(node, ast.Call) and name_of(node) in own and len(node.args) > 4}
+    assert not wrong
+
+
+def name_of(call):
+    """The name of what is called: f for f(x), module.f(x) and self.f(x)."""
+    return call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+
+
+def test_positions_and_caches_are_not_handed_through_attention_blocks_and_stacks():
+    taking = {(path.relative_to(ROOT).as_posix(), node.name, argument.arg) for path, tree in TREES.items()
+              for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and path.parent.name in ("layers", "models")
+              for argument in (*node.args.args, *node.args.kwonlyargs) if argument.arg in ("cache", "positions")}
+    attention = {"attention.py", "grouped.py", "biased.py", "flash.py", "multi_head.py", "blocks.py", "stacks.py"}
+    assert taking and not {place for place in taking if Path(place[0]).name in attention}

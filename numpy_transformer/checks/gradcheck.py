@@ -177,7 +177,7 @@ class Checker:
         directions = [self.directions(i, count) for i in range(len(self.arrays))]
         measured = [self.measure(i, directions[i], tolerances.central) for i in range(len(self.arrays))]
         largest = max(np.linalg.norm(values) for a, n, *_ in measured for values in (a, n))
-        rows = [self.row(i, result, largest, tolerances, directions[i]) for i, result in enumerate(measured)]
+        rows = [self.row(i, result, largest, tolerances=tolerances, directions=directions[i]) for i, result in enumerate(measured)]
         if count:
             self.check_entries(rows, largest, tolerances)
         return GradcheckReport(name, rows)
@@ -198,7 +198,8 @@ class Checker:
                 if localized > LOCALIZED_TENSORS:
                     continue
             entries = Entries(self.arrays[i].shape, None if nearly_right else LOCALIZED_ENTRIES)
-            checked = self.row(i, self.measure(i, entries, tolerances.central), largest, tolerances, entries)
+            measured = self.measure(i, entries, tolerances.central)
+            checked = self.row(i, measured, largest, tolerances=tolerances, directions=entries)
             if nearly_right or not checked.ok:
                 rows[i] = checked
 

@@ -40,7 +40,8 @@ def attention(module, q, k, v, mask=None):
     position_bias = getattr(module, "position_bias", None)
     biases = [None] * H if position_bias is None else POSITION_BIASES[type(position_bias)](position_bias, T, S)
     unscaled = isinstance(module, UnscaledAttention)
-    return np.stack([np.stack([attend(q[b, h], k[b, h // group], v[b, h // group], visible[b, h], unscaled, biases[h])
+    return np.stack([np.stack([attend(q[b, h], k[b, h // group], v[b, h // group], visible[b, h], unscaled=unscaled,
+                                      bias=biases[h])
                                for h in range(H)]) for b in range(B)])
 
 
@@ -137,7 +138,7 @@ def multi_head(module, *inputs):
     query, key, value = (x.astype(np.float64) for x in inputs[:3])
     B, T, S = len(query), query.shape[1], key.shape[1]
     visible = visible_keys(inputs[3] if len(inputs) > 3 else None, (B, module.num_heads, T, S))
-    return np.stack([one_sequence(module, query[b], key[b], value[b], visible[b]) for b in range(B)])
+    return np.stack([one_sequence(module, query[b], key[b], value[b], visible=visible[b]) for b in range(B)])
 
 
 @reference("rotary", RotaryEmbedding)

@@ -38,7 +38,7 @@ def reference(name, *kinds, large=False):
         check(f"{name} reference", *kinds)(run)
         if large:
             check(f"{name} reference, large inputs", *kinds)(
-                lambda module, *inputs: compare(module, inputs, np.float64, 1e-8, 1e4))
+                lambda module, *inputs: compare(module, inputs, np.float64, 1e-8, factor=1e4))
         return function
     return enter
 

@@ -79,8 +79,6 @@ def caching_twin(part, cache, name):
     if not is_module(part) or not any(isinstance(inner, MultiHeadAttention) for _, inner in part.named_modules()):
         return part
     twin = copy.copy(part)
-    for method in ("forward", "backward"):      # of a part that is being recorded
-        vars(twin).pop(method, None)
     if isinstance(part, CrossAttention):
         twin.key = ComputedOnce(part.key, cache.array(f"{name}.key"))
         twin.value = ComputedOnce(part.value, cache.array(f"{name}.value"))
@@ -88,6 +86,8 @@ def caching_twin(part, cache, name):
         twin.attention = CachingAttention(part.attention, cache, name)
     else:
         vars(twin).update({key: caching_twin(value, cache, f"{name}.{key}") for key, value in vars(part).items()})
+    for method in ("forward", "backward"):      # those of a part that is being recorded are not the twin's
+        vars(twin).pop(method, None)
     return twin
 
 

@@ -149,5 +149,6 @@ def changes_something(right, wrong):
 
 def describe(bug):
     """Returns an entry of "bugs". The zoo has its English itself; zoo.ini of a language has title and symptom by name."""
-    texts = {"title": bug.title, "symptom": bug.symptom, **read(folder_of_language(), "zoo").get(bug.name, {})}
+    translated = read(folder_of_language(), "zoo")
+    texts = {"title": bug.title, "symptom": bug.symptom, **(translated[bug.name] if bug.name in translated else {})}
     return {"name": bug.name, "title": texts["title"], "symptom": texts["symptom"], "topic": bug.topic}

@@ -116,13 +116,15 @@ def lines_of_attention(cls, kind):
     They are looked for in the class and in its bases, because a subclass may leave the computation to its base: in the
     methods of this step, or in a forward and a backward that do everything themselves.
     """
-    step = "score" if kind == "scores" else "average"
+    step, made = ("score", ("dq", "dk")) if kind == "scores" else ("average", ("dp", "dv"))
+    steps = {}                                  # BiasedAttention leaves dq and dk to its base
     for base in cls.__mro__:
         forward, backward = (source_of(vars(base).get(name)) for name in (step, f"{step}_backward"))
         if forward is not None and backward is not None:
-            made = ("dq", "dk") if kind == "scores" else ("dp", "dv")
             lines = {"y": last_return(forward)} | {name: assignment(backward, name) for name in made}
-            return {name: line for name, line in lines.items() if line is not None}
+            steps = {name: line for name, line in lines.items() if line is not None} | steps
+        if len(steps) == 3:
+            return steps
         forward, backward = (source_of(vars(base).get(name)) for name in ("forward", "backward"))
         if forward is None or backward is None or assignment(forward, "scores") is None:
             continue

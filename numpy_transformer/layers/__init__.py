@@ -22,5 +22,6 @@ from .positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
 from .relative import RelativePositionBias, UnscaledAttention
 from .rotary import RotaryEmbedding
 from .softmax import LogSoftmax, Softmax
+from .token_positions import token_positions
 
-__all__ = [name for name in dir() if name[0].isupper() or name.endswith(("_mask", "_masks", "freeze", "_lora"))]
+__all__ = [name for name in dir() if name[0].isupper() or name.endswith(("_mask", "_masks", "freeze", "_lora", "n_positions"))]

@@ -5,7 +5,6 @@ import math
 from ..argument_checks import check_array
 from ..module import Module
 from .dropout import Dropout
-from .heads import repeat_heads, sum_over_groups
 from .masks import fit_mask, mask_scores
 from .softmax import Softmax
 
@@ -86,3 +85,20 @@ def check_shapes(q, k, v):
     if not fits:
         raise ValueError(f"queries {q.shape}, keys {k.shape} and values {v.shape} do not fit together: wanted "
                          "(B, H, T, d), (B, G, S, d) and (B, G, S, e) with H a multiple of G")
+
+
+def repeat_heads(k, q):
+    """(..., G, S, n) -> (..., H, S, n), where H is the number of heads of q: H/G neighboring heads are the same.
+
+    With H == G this returns k itself.
+    """
+    if k.shape[:-2] == q.shape[:-2]:
+        return k
+    return k.repeat(q.shape[-3] // k.shape[-3], -3)
+
+
+def sum_over_groups(dk, k):
+    """(..., H, S, n) -> (..., G, S, n), the shape of k: what the gradient of k is if repeat_heads(k, q) has dk."""
+    if dk.shape == k.shape:
+        return dk
+    return dk.reshape(*k.shape[:-2], -1, *k.shape[-2:]).sum(-3)

@@ -135,14 +135,6 @@ class EncoderBlock(Block):
         super().__init__(attention, feed_forward, norm1, norm2, dropout=dropout, norm=norm, rng=rng)
 
 
-def shows_init(cls):
-    """Decorates a class that has __new__: its signature is that of __init__, for help and for editors."""
-    _, *own = inspect.signature(cls.__init__).parameters.values()
-    cls.__signature__ = inspect.Signature(own)
-    return cls
-
-
-@shows_init
 class DecoderBlock(EncoderBlock):
     """An EncoderBlock for decoders. The block itself hides nothing: pass causal_mask(T), as the models do.
 
@@ -169,7 +161,6 @@ class DecoderBlock(EncoderBlock):
             self.norm3 = LayerNorm(d_model, eps)
 
 
-@shows_init
 class CrossAttentionBlock(CrossBlock, DecoderBlock):
     """A CrossBlock of the given sizes, as in the decoder of 2017: self-attention, cross-attention, feed-forward.
 
@@ -196,3 +187,7 @@ def with_memory(cls, plain, crossing, wanted):
         raise ValueError(f"the forward of {cls.__name__} takes no memory; to use cross_attention=True, let it inherit from "
                          f"{crossing.__name__}")
     return crossing if cls is plain else cls
+
+
+for cls in (DecoderBlock, CrossAttentionBlock):             # for help and editors: the signature of __init__, not of __new__
+    cls.__signature__ = inspect.Signature([*inspect.signature(cls.__init__).parameters.values()][1:])

@@ -79,13 +79,12 @@ class SwiGLU(Module):
         return self.gate.backward(self.activation.backward(dh * u)) + self.up.backward(dh * a)
 
 
-def gated(activation):
-    """Returns a function that makes a SwiGLU with this activation; it has no dropout inside."""
-    return lambda d_model, d_ff, dropout, bias, rng: SwiGLU(d_model, d_ff, bias=bias, rng=rng, activation=activation)
-
-
 # What `activation` may be in a block besides the names in ACTIVATIONS: (d_model, d_ff, dropout, bias, rng) -> component
-FEED_FORWARDS = {"swiglu": gated("silu"), "geglu": gated("gelu"), "geglu_tanh": gated("gelu_tanh"), "reglu": gated("relu")}
+FEED_FORWARDS = {
+    "swiglu": lambda d_model, d_ff, dropout, bias, rng: SwiGLU(d_model, d_ff, bias, rng),
+    "geglu": lambda d_model, d_ff, dropout, bias, rng: SwiGLU(d_model, d_ff, bias, rng, activation="gelu"),
+    "geglu_tanh": lambda d_model, d_ff, dropout, bias, rng: SwiGLU(d_model, d_ff, bias, rng, activation="gelu_tanh"),
+    "reglu": lambda d_model, d_ff, dropout, bias, rng: SwiGLU(d_model, d_ff, bias, rng, activation="relu")}
 
 
 def make_feed_forward(activation, d_model, d_ff, *, dropout=0.0, bias=True, rng=None):

@@ -1,7 +1,6 @@
 """Grouped queries without repeated keys: the quick form of attention with fewer key heads than query heads."""
 
 from .attention import ScaledDotProductAttention
-from .heads import stack_groups
 
 
 class GroupedAttention(ScaledDotProductAttention):
@@ -36,3 +35,8 @@ class GroupedAttention(ScaledDotProductAttention):
         dp = (dy @ v.mT).reshape(p.shape)
         dv = stack_groups(p, v).mT @ dy
         return dp, dv
+
+
+def stack_groups(x, k):
+    """(..., H, T, n) -> (..., G, H/G T, n): puts the heads that share one of the G heads of k into one matrix."""
+    return x.reshape(*k.shape[:-2], -1, x.shape[-1])

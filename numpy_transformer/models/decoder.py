@@ -13,7 +13,7 @@ from ..layers.masks import causal_mask, combine_masks
 from ..layers.multi_head import width_of_head
 from ..layers.token_positions import token_positions
 from .initialization import initialize
-from .parts import (BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of, takes)
+from .parts import (BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of)
 from .rebuildable import RebuildableModel
 
 
@@ -40,7 +40,6 @@ class CausalSettings(BlockSettings):
     init: str = "gpt2"
 
 
-@takes(CausalSettings)
 class CausalLanguageModel(RebuildableModel):
     """A decoder-only language model, like GPT or LLaMA: logits of the next token at every position.
 
@@ -64,9 +63,11 @@ class CausalLanguageModel(RebuildableModel):
         layers); Touvron et al. 2023 (LLaMA: rotary, rms, swiglu).
     """
 
+    Settings = CausalSettings
+
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=1024, dropout=0.0, rng=None,
                  **settings):
-        s = settings_of(self, CausalSettings, settings)
+        s = settings_of(self, settings)
         check_choice("attention", s.attention, ATTENTIONS)
         check_positive(max_len=max_len, num_layers=num_layers)
         rng = np.random.default_rng(rng)

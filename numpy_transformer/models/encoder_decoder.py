@@ -15,7 +15,7 @@ from ..layers.positions import POSITIONS
 from ..layers.token_positions import token_positions
 from ..module import drawing
 from .initialization import initialize
-from .parts import (BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of, takes)
+from .parts import (BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of)
 from .rebuildable import RebuildableModel
 
 
@@ -43,7 +43,6 @@ class EncoderDecoderSettings(BlockSettings):
     init: str = "xavier"
 
 
-@takes(EncoderDecoderSettings)
 class EncoderDecoder(RebuildableModel):
     """The encoder-decoder of the paper: logits of the next target token, given the source and the target so far.
 
@@ -71,9 +70,11 @@ class EncoderDecoder(RebuildableModel):
         two more dropouts, on the output of each stack and on the hidden layer of T5 1.1, which are left out here.
     """
 
+    Settings = EncoderDecoderSettings
+
     def __init__(self, src_vocab, tgt_vocab, d_model=512, num_heads=8, num_layers=6, d_ff=2048, dropout=0.1,
                  max_len=5000, rng=None, **settings):
-        s = settings_of(self, EncoderDecoderSettings, settings)
+        s = settings_of(self, settings)
         check_tying(src_vocab, tgt_vocab, s.tie_weights)
         rng = np.random.default_rng(rng)
         depths = num_layers if np.ndim(num_layers) else (num_layers, num_layers)

@@ -16,13 +16,11 @@ from ..layers.normalization import LayerNorm
 from ..layers.pooling import POOLINGS
 from ..module import Parameter
 from .initialization import initialize
-from .parts import takes
 from .text_encoder import TextEncoder, TextSettings
 
 HEAD_ACTIVATIONS = {**ACTIVATIONS, "tanh": Tanh}
 
 
-@takes(TextSettings)
 class SequenceClassifier(TextEncoder):
     """Classifies whole texts: TextEncoder, mean over the real tokens, a hidden layer with ReLU, dropout, output.
 
@@ -73,7 +71,6 @@ class SequenceClassifier(TextEncoder):
         super().backward(self.pool.backward(dx))
 
 
-@takes(TextSettings)
 class TokenClassifier(TextEncoder):
     """Classifies every token, for example by tags of named entities: TextEncoder, dropout, output.
 
@@ -120,7 +117,6 @@ class MaskedSettings(TextSettings):
     num_segments: int = 2
 
 
-@takes(MaskedSettings)
 class MaskedLanguageModel(TextEncoder):
     """Logits of masked words: TextEncoder, Linear, GELU, LayerNorm, the transposed embedding and a bias.
 

@@ -92,8 +92,9 @@ def bert(model, rng):
 
 def residual_projections(block):
     """Returns the Linears of a block whose output is added to the residual stream."""
-    attentions = [block.attention, getattr(block, "cross_attention", None)]
-    return [*(attention.output for attention in attentions if attention is not None), block.feed_forward.down]
+    sublayers = (("attention", "output"), ("cross_attention", "output"), ("feed_forward", "down"))
+    found = [getattr(getattr(block, sublayer, None), name, None) for sublayer, name in sublayers]
+    return [linear for linear in found if hasattr(linear, "weight")]
 
 
 def matrices(model):

@@ -5,7 +5,6 @@ kind of part is looked up in a table, to which any file can add: NORMS in layers
 FEED_FORWARDS in layers/feed_forward.py, POSITIONS in layers/positions.py, ATTENTIONS in layers/flash.py.
 """
 
-import inspect
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
@@ -114,25 +113,14 @@ def sizes_of(stack):
     return ", ".join(filter(None, [shown, f"num_layers={len(stack.blocks)}"]))
 
 
-def settings_of(model, kind, given):
-    """Returns the settings of a model, of the dataclass `kind`.
+def settings_of(model, given):
+    """Returns the settings of a model, of the dataclass that its class names in `Settings`.
 
     Raises: TypeError for a setting that the model does not have
     """
-    known = [field.name for field in fields(kind)]
+    known = [field.name for field in fields(model.Settings)]
     unknown = [name for name in given if name not in known]
     if unknown:
         raise TypeError(f"{type(model).__name__}() got an unexpected keyword argument {unknown[0]!r}; its settings are "
                         f"{', '.join(known)}")
-    return kind(**given)
-
-
-def takes(kind):
-    """Decorates a model's class: its signature shows the fields of the dataclass `kind` in place of **settings."""
-    def decorate(cls):
-        _, *own, _ = inspect.signature(cls.__init__).parameters.values()
-        named = [inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
-                 for field in fields(kind)]
-        cls.__signature__ = inspect.Signature([*own, *named])
-        return cls
-    return decorate
+    return model.Settings(**given)

@@ -1,19 +1,27 @@
 """Models that know the arguments with which they were made."""
 
 import inspect
+from dataclasses import fields
 from typing import Any
 
 from ..module import Module
 
 
 class RebuildableModel(Module):
-    """A model that knows the arguments of its constructor, so that what is saved of it can be built again."""
+    """A model that knows the arguments of its constructor, so that what is saved of it can be built again.
+
+    Its signature shows the fields of the dataclass `Settings` in the place of **settings.
+    """
+
+    Settings: Any = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if "__init__" in vars(cls):
-            _, *own = inspect.signature(cls.__init__).parameters.values()
-            cls.__signature__ = inspect.Signature(own)      # that of __init__, and not of __new__
+        _, *own = inspect.signature(cls.__init__).parameters.values()       # that of __init__, and not of __new__
+        if cls.Settings is not None and own[-1].kind is inspect.Parameter.VAR_KEYWORD:
+            own[-1:] = [inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
+                        for field in fields(cls.Settings)]
+        cls.__signature__ = inspect.Signature(own)
 
     def __new__(cls, *arguments: Any, **named: Any) -> "RebuildableModel":
         model = super().__new__(cls)

@@ -1,9 +1,11 @@
 """Stacks of blocks: encoder and decoder."""
 
+import inspect
+
 import numpy as np
 
 from ..argument_checks import check_positive
-from ..layers.blocks import CrossAttentionBlock, DecoderBlock, EncoderBlock, shows_init, with_memory
+from ..layers.blocks import CrossAttentionBlock, DecoderBlock, EncoderBlock, with_memory
 from ..layers.normalization import LayerNorm
 from ..module import Module
 
@@ -85,7 +87,6 @@ class Encoder(Stack):
         super().__init__(blocks, LayerNorm(d_model, eps) if final_norm else None)
 
 
-@shows_init
 class Decoder(Encoder):
     """num_layers DecoderBlocks in sequence, followed by a norm. It hides nothing by itself: pass causal_mask(T).
 
@@ -109,11 +110,10 @@ class Decoder(Encoder):
                  cross_attention=False, final_norm=None, rng=None):
         if cross_attention:
             self.Block = CrossAttentionBlock
-        Encoder.__init__(self, num_layers, d_model, num_heads, d_ff, dropout=dropout, norm=norm, activation=activation,
+        Encoder.__init__(self, num_layers, d_model, num_heads, d_ff=d_ff, dropout=dropout, norm=norm, activation=activation,
                          eps=eps, final_norm=final_norm, rng=rng)
 
 
-@shows_init
 class CrossAttentionDecoder(CrossStack, Decoder):
     """A Decoder whose blocks also attend to the encoder's output: num_layers CrossAttentionBlocks, then a norm.
 
@@ -125,5 +125,9 @@ class CrossAttentionDecoder(CrossStack, Decoder):
 
     def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
                  cross_attention=True, final_norm=None, rng=None):
-        Decoder.__init__(self, num_layers, d_model, num_heads, d_ff, dropout=dropout, norm=norm, activation=activation,
+        Decoder.__init__(self, num_layers, d_model, num_heads, d_ff=d_ff, dropout=dropout, norm=norm, activation=activation,
                          eps=eps, cross_attention=True, final_norm=final_norm, rng=rng)
+
+
+for cls in (Decoder, CrossAttentionDecoder):                # for help and editors: the signature of __init__, not of __new__
+    cls.__signature__ = inspect.Signature([*inspect.signature(cls.__init__).parameters.values()][1:])

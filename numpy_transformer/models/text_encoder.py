@@ -12,7 +12,7 @@ from ..layers.normalization import LayerNorm
 from ..layers.pooling import POOLINGS
 from .initialization import initialize
 from .parallel import over_rows
-from .parts import (BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of, takes)
+from .parts import (BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of)
 from .rebuildable import RebuildableModel
 
 SHORTEST = 1e-12                                            # shorter vectors are divided by it, so that 0 stays 0
@@ -53,7 +53,6 @@ class TextSettings(BlockSettings):
     init: str = "xavier"
 
 
-@takes(TextSettings)
 class TextEncoder(RebuildableModel):
     """A vector for every token of a text.
 
@@ -81,7 +80,7 @@ class TextEncoder(RebuildableModel):
 
     def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=512, dropout=0.1, rng=None,
                  **settings):
-        s = settings_of(self, self.Settings, settings)
+        s = settings_of(self, settings)
         check_choice("embedding_pool", s.embedding_pool, POOLINGS)
         check_positive(num_layers=num_layers)
         rng = np.random.default_rng(rng)

@@ -46,7 +46,7 @@ def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32,
         model = build(config["model_type"], model_class, options)
         model.astype(dtype)
     family = "llama2.c" if isinstance(arrays, StoryFile) else config["model_type"]
-    model.origin = Origin(family, config, files, {}, options)
+    model.origin = Origin(family, config, files, options=options)
     stored, copies, unused = assign(model, arrays)
     check_memory(folder, model, arrays)
     state = {}
@@ -58,7 +58,7 @@ def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32,
             state[name] = np.ascontiguousarray(part)
         if progress is not None:
             progress(count, len(found))
-    check_copies(model, state, arrays, stored, copies)
+    check_copies(model, state, arrays, stored, copies=copies)
     model.origin.unused = {name: arrays[stored[name]] for name in unused}
     return model.load_state_dict(state, copy=False).eval()
 

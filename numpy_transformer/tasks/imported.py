@@ -53,7 +53,7 @@ def run_of_folder(path, weights=True):
         model_class, options = describe(path)
         with unfilled():
             model = build_model(config["model_type"], model_class, options)
-        model.origin = Origin("llama2.c" if is_file else config["model_type"], config, files, {}, options)
+        model.origin = Origin("llama2.c" if is_file else config["model_type"], config, files, options=options)
     meta = meta_of(model, tokenizer)
     return Run(str(path), model, [tokenizer] * len(meta["tokenizers"]), meta, {})
 

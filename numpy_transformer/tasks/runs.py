@@ -209,7 +209,7 @@ def origin_of(meta, arrays, tokenizer):
     files = saved["files"]
     if hasattr(tokenizer, "definition"):
         files = files | {"tokenizer.json": tokenizer.definition}
-    return Origin(saved["family"], saved["config"], files, unused, meta["model"])
+    return Origin(saved["family"], saved["config"], files, unused, options=meta["model"])
 
 
 def load_tokenizers(meta):

@@ -78,7 +78,7 @@ class TextToTextTask(PairsTask):
             sources = pad([frame_source(source_tokens, pairs[n][0]) for n in rows])
             longest = max(len(frame(target_tokens, pairs[n][1])) for n in rows)
             limit = min(longest, self.settings["max_len"])
-            for n, ids in zip(rows, greedy_decode(model, sources, begin, end, limit)):
+            for n, ids in zip(rows, greedy_decode(model, sources, begin, end, max_len=limit)):
                 answers[n] = unframe(target_tokens, ids)
         return answers
 

@@ -79,7 +79,7 @@ CASES = {
     "no family": ("gpt2", edit(model_type=...), "model_type None"),
     "head": ("bert", edit(architectures=["BertForQuestionAnswering"]), "'BertForQuestionAnswering'; .*BertForMaskedLM"),
     "no setting": ("gpt2", edit(n_embd=...), "config.json has no 'n_embd'"),
-    "setting of another type": ("bert", edit(hidden_size="8"), "cannot be built .*names: d_model must be a whole"),
+    "setting of another type": ("bert", edit(hidden_size="8"), "cannot be built .*names: MaskedLanguageModel: d_model must be a whole"),
     "settings of another type": ("llama", edit(rope_parameters="default"), "does not describe a llama model"),
     "heads": ("gpt2", edit(n_head=3), "d_model = 8 is not divisible by num_heads = 3"),
     "too many blocks": ("gpt2", edit(n_layer=10 ** 9), "1000000000 blocks, but the files hold 28 arrays"),

@@ -159,6 +159,6 @@ def transposes(group, where, layer, rare=False):
         verdict = "this matrix is stored as" if len(names) == 1 else "these matrices are stored as"
         yield Change("square matrix transposed", f"the {text} {noun}{where}{layer} transposed",
                      f"{verdict} (out, in) where (in, out) is wanted, or the reverse",
-                     lambda names=names: [(linear, "weight", Parameter(linear.weight.data.T))
+                     edits=lambda names=names: [(linear, "weight", Parameter(linear.weight.data.T))
                                           for attention in group for name in names
-                                          for linear in [getattr(attention, name)]], rare)
+                                          for linear in [getattr(attention, name)]], rare=rare)

@@ -144,14 +144,15 @@ def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_
         if tokens is None:
             rows = MASKED_ROWS if isinstance(model, MaskedLanguageModel) else 1
             tokens = rows * int(np.clip(WORK / model.num_parameters(), LEAST_READ, MOST_READ))
-        task = make_task(model, ids, mask_id, special_ids, sentinels, start_id, end_id, target, tokens)
+        task = make_task(model, ids, mask_id=mask_id, special_ids=special_ids, sentinels=sentinels, start_id=start_id,
+                         end_id=end_id, target=target, tokens=tokens)
     diagnosis = Diagnosis(type(model).__name__, findings_without_text(model, tokenizer_size))
     if task is None:
         return diagnosis
     training, remembering = model.training, model.remembering
     model.eval()
     try:
-        search(model, task, diagnosis, thorough, progress)
+        search(model, task, diagnosis, thorough=thorough, progress=progress)
     finally:
         if training:
             model.train()
@@ -178,8 +179,8 @@ def search(model, task, diagnosis, thorough, progress):
         for _ in range(ROUNDS):
             found = {}
             for changes in common_and_rare(model, task, thorough):
-                for kind, change in best_changes(model, task, changes, (losses, tempered), diagnosis, seconds,
-                                                 progress).items():
+                for kind, change in best_changes(model, task, changes, (losses, tempered), diagnosis=diagnosis,
+                                                 seconds=seconds, progress=progress).items():
                     found.setdefault(kind, change)
                 if "clear" in found:
                     break
@@ -225,7 +226,7 @@ def best_changes(model, task, changes, measured, diagnosis, seconds, progress):
                 losses = token_losses(model, task)[0]
             loss = float(losses.mean())
             diagnosis.trials.append(TriedChange(change, loss, len(diagnosis.findings)))
-            gain, sigmas = gain_of(change, measured, losses, diagnosis.log_vocab, task)
+            gain, sigmas = gain_of(change, measured, losses, diagnosis.log_vocab, task=task)
             if diagnosis.repeats:
                 sigmas = 0.0                    # a few words tell nothing, however often they come
             margin, hint = least_gains(loss < WELL * diagnosis.log_vocab, len(diagnosis.findings))

@@ -72,7 +72,7 @@ def make_task(model, ids, mask_id=None, special_ids=(), sentinels=(), start_id=N
         batches = [batch for batch in batches if (batch[1] != IGNORE).any()]
     else:
         start_id = model.pad_id if start_id is None else start_id
-        name, batches = source_and_target(model, texts, sentinels, start_id, end_id, target)
+        name, batches = source_and_target(model, texts, sentinels, start_id, end_id=end_id, target=target)
     masked = isinstance(model, MaskedLanguageModel)         # its input is [MASK] where a token is predicted
     return LanguageTask(name, joined(first_batches(batches, tokens)), shift=int(masked))
 

@@ -88,8 +88,8 @@ MISTAKES = {                                # at least two for each lesson, in t
            "nt.CrossAttention.backward = lambda self, dy: nt.MultiHeadAttention.backward(self, dy)[:2]",
            "nt.EncoderDecoder.padding = lambda self, ids, mask=None: None",
            "nt.NoamSchedule.rate = lambda self, n: self.scale * n ** -0.5"],
-    "14": ["nt.EncoderBlock.forward = (lambda f: lambda self, x, mask=None, *rest, **named: f("
-           "self, x, nt.causal_mask(x.shape[-2]), *rest, **named))(nt.EncoderBlock.forward)",
+    "14": ["nt.Block.forward = (lambda f: lambda self, x, mask=None: f(self, x, nt.causal_mask(x.shape[-2])))("
+           "nt.Block.forward)",
            "from numpy_transformer import data\nold = data.corrupt\n"
            "data.corrupt = lambda ids, *rest: (lambda c, *others: (np.where(c != ids, 3, c), *others))("
            "*old(ids, *rest))",
@@ -106,9 +106,8 @@ MISTAKES = {                                # at least two for each lesson, in t
     "16": ["nt.RotaryEmbedding.backward = lambda self, dy: self.rotate(dy, *self.recall())",
            "nt.RotaryEmbedding.pairs = lambda self, x: (x[..., :self.d_head // 2], x[..., self.d_head // 2:])",
            "nt.RMSNorm.backward = lambda self, dy: dy * self.gamma.data * self.recall()[1]",
-           "old = nt.MultiHeadAttention.keys_and_values\n"
-           "nt.MultiHeadAttention.keys_and_values = lambda self, key, value, positions, cache: "
-           "old(self, key, value, None, cache)"],
+           "from numpy_transformer.layers import multi_head\n"
+           "multi_head.current_positions = lambda count=None: None"],
     "17": ["edit('forward', 'u[rows] *= np.exp(top[rows] - m)', 'pass')",
            "edit('backward', ' - dots[rows]', '')",
            "edit('backward', 'dv[keys] +=', 'dv[keys] =')",
