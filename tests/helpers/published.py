@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from numpy_transformer.pretrained import Origin, save_pretrained
-from numpy_transformer.pretrained.registry import describe_config
+from numpy_transformer.pretrained.registry import build_model, describe_config
 
 TEXT = "the cat sat on the mat and a dog ran to an old red house while we saw it, so the end is near. "
 WORDS = sorted(set(TEXT.replace(",", "").replace(".", "").split()))
@@ -41,7 +41,7 @@ def write_published(folder, name, seed=0, **changes):
     tokenizer, special = TOKENIZERS[name.partition("-")[0]]()
     config = CONFIGS[name] | {"vocab_size": tokenizer.get_vocab_size()} | changes
     model_class, options = describe_config(config, {})
-    model = model_class(**options, rng=seed)
+    model = build_model(config["model_type"], model_class, options, seed)
     rng = np.random.default_rng(seed)
     for parameter in model.parameters():
         parameter.data = 0.3 * rng.standard_normal(parameter.data.shape) + (parameter.data.ndim == 1)
