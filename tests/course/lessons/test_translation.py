@@ -52,6 +52,7 @@ NAMES = {"Enter", "Ctrl", "Python", "README", "md", "my-figures/empty.png", "flo
          "Figure", "figure", "png", "07_tiny.md"}
 
 
+WIDE = re.compile("[Ａ-Ｚａ-ｚ]")
 VARIABLES = {"hm", "the product", "int", "str", "float", "layer", "name", "value", "TypeError"}
 
 
@@ -226,5 +227,4 @@ def test_the_claims_and_questions_of_every_lesson_are_translated(path, tmp_path)
                               "NUMPY_TRANSFORMER_LANGUAGE": str(tmp_path / "xx")})
     assert run.returncode == 0 and run.stderr == ""
     lines = [line for line in run.stdout.splitlines() if re.match(r"  [✓?] |#+ ", line)]
-    plain = {line: words for line in lines if (words := plain_words(re.sub(r"   \(.*", "", line), NAMES))}
-    assert lines and not {line: words for line, words in plain.items() if not set(words) <= {"cat", "dog"}}
+    assert lines and not [line for line in lines if plain_words(line) and not WIDE.search(line)]       # names may be computed
