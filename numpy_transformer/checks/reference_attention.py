@@ -38,7 +38,10 @@ def attention(module, q, k, v, mask=None):
     group = H // k.shape[1]
     visible = visible_keys(mask, (B, H, T, S), getattr(module, "causal", False))
     position_bias = getattr(module, "position_bias", None)
-    biases = [None] * H if position_bias is None else POSITION_BIASES[type(position_bias)](position_bias, T, S)
+    biases = [None] * H
+    if position_bias is not None:
+        formula = alibi if isinstance(position_bias, ALiBi) else relative_position_bias
+        biases = formula(position_bias, T, S)
     unscaled = isinstance(module, UnscaledAttention)
     return np.stack([np.stack([attend(q[b, h], k[b, h // group], v[b, h // group], visible[b, h], unscaled=unscaled,
                                       bias=biases[h])
@@ -85,9 +88,6 @@ def alibi(module, T, S, positions=None):
         query, key = (int(positions[(*b, n)]) for n in (S - T + t, s))
         y[(*b, h, t, s)] = -slopes(module.num_heads)[h] * max(query - key, key - query)
     return y
-
-
-POSITION_BIASES = {RelativePositionBias: relative_position_bias, ALiBi: alibi}
 
 
 def pairs(module):
