@@ -85,8 +85,8 @@ def alibi(module, T, S, positions=None):
     positions = np.broadcast_to(np.arange(S) if positions is None else positions, (*np.shape(positions)[:-1], S))
     y = np.empty((*positions.shape[:-1], module.num_heads, T, S))
     for *b, h, t, s in np.ndindex(y.shape):
-        query, key = (int(positions[(*b, n)]) for n in (S - T + t, s))
-        y[(*b, h, t, s)] = -slopes(module.num_heads)[h] * max(query - key, key - query)
+        query, key = (int(positions[tuple([*b, n])]) for n in (S - T + t, s))
+        y[tuple([*b, h, t, s])] = -slopes(module.num_heads)[h] * max(query - key, key - query)
     return y
 
 

@@ -129,9 +129,10 @@ def block(rng):
 
 def cross_block(rng):
     attention, cross = layers.SelfAttention(D, 4, 2, P, rng=rng), layers.CrossAttention(D, 4, 1, P, rng=rng)
-    norms = [layers.RMSNorm(D) for _ in range(3)]
-    return layers.CrossBlock(attention, cross, layers.FeedForward(D, F, "silu", P, rng=rng), *norms, dropout=P, norm="post",
-                             rng=rng)
+    norm1, norm2, norm3 = (layers.RMSNorm(D) for _ in range(3))
+    feed_forward = layers.FeedForward(D, F, "silu", P, rng=rng)
+    return layers.CrossBlock(attention, cross, feed_forward, norm1=norm1, norm2=norm2, norm3=norm3, dropout=P,
+                             norm="post", rng=rng)
 
 
 def language_model(rng, d_model=D, num_heads=H, dropout=P, **settings):

@@ -1,6 +1,7 @@
 """Keys and values that attention does not compute again while a model generates token by token."""
 
 import copy
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ class KeyValueCache:
 
     def __init__(self):
         self.length = 0
-        self.token_mask = None
+        self.token_mask: Any = None
         self.arrays = {}                        # {name: GrowingArray}
         self.twins = {}                         # {id of a stack: (the stack, its caching twin)}
 

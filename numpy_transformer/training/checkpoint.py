@@ -182,6 +182,7 @@ class Checkpoint:
                 self.write(trainer, keep)
 
     def write(self, trainer: Any, keep: bool) -> None:
+        """Writes the file, and with `keep` one more that stays, in place of the oldest of them."""
         arrays, meta = state_of(trainer)
         if not (keep and self.keep):
             return write_checkpoint(self.path, arrays, self.meta | meta)

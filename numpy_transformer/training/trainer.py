@@ -88,6 +88,7 @@ class Trainer:
         return {**vars(self), "parallel": None}
 
     def weights(self) -> list[np.ndarray]:
+        """Returns the arrays of all parameters."""
         return [parameter.data for parameter in self.parameters]
 
     @property
@@ -167,6 +168,7 @@ class Trainer:
         self.loaded = False
 
     def save_if_due(self, checkpoint: Checkpoint | None, interrupted: bool, ended: bool) -> None:
+        """Saves after every so many steps, at the end, and after Ctrl-C."""
         if checkpoint:
             due = ended or self.steps % checkpoint.every == 0
             if due or interrupted:
@@ -252,9 +254,11 @@ class Trainer:
         return value < best[name] if lower_is_better else value > best[name]
 
     def out_of_patience(self, patience: int | None) -> bool:
+        """Returns True after `patience` validations without a better value."""
         return patience is not None and self.best is not None and self.best["since"] >= patience
 
     def check_finite(self, what: str, value: float) -> None:
+        """Raises ValueError, which names the step and a parameter, for a value that is not finite."""
         if not math.isfinite(value):
             step = self.steps if what == "validation loss" else self.steps + 1      # validation comes after the step
             raise ValueError(f"step {step}: the {what} is {value}, not a finite number; {self.find_not_finite()}; "

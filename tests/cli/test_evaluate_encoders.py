@@ -136,7 +136,7 @@ def test_the_exact_match_of_each_task(capsys, runs, tmp_path, monkeypatch, comma
         line.split("\t") for line in (runs / "tasks.tsv").read_text().splitlines()[1:])}
     tokens = loaded.tokenizers
 
-    def greedy(model, sources, *_, **named):
+    def greedy(model, sources, *_, **__):
         texts = [nt.data.unframe(tokens[0], row) for row in np.asarray(sources)]
         assert [len(text) for text in texts] == sorted(map(len, texts))
         return [[*(tokens[1].encode(answer[text].replace("x", "")) + 3), 2] for text in texts]
