@@ -1,18 +1,19 @@
-"""A Transformer in NumPy: every component has a forward and a hand-written backward.
+"""A Transformer in NumPy: every component has a forward and a hand-written backward. What is here, in reading order:
 
-The rooms of this package in reading order, each with a face, its `__init__.py`, that says what is in it:
-
-module.py, parameter.py     the law that every component obeys: forward remembers, backward recalls
-tree.py, display.py         how the parts of a model are found, and how they are shown
+module.py, parameter.py     the one rule that every component obeys: forward remembers, backward recalls
 layers/, models/            the components, and the Transformers that are built of them
 training/, decoding/        optimizers, the training loop and checkpoints; from logits to tokens
 checks/, inspection/        the gradient check and other checks; recording and measuring what happens inside a model
-data/, tasks/               texts, tokenizers and batches; what the command `train` can train
-pretrained/                 published models, read and written
-views/, zoo/, bench/        pictures; mistakes to learn from; how fast it is
+texts/, data/, views/       the words that people read, by language; texts and batches to train on; pictures
+pretrained/, tasks/         published models, read and written; what the command `train` can train
+zoo/, bench/                mistakes to learn from; how fast it is
 explorer/                   one training step as a page in the browser
 course/, grading/           lessons, exercises and their checker; grading a class
 cli/                        the commands
+
+What all of these use: tree.py and display.py find and show the parts of a model, markup.py writes HTML for notebooks,
+argument_checks.py refuses wrong arguments, threads.py sets the threads of the matmuls, types.py names types, and
+first_use.py opens a folder when one of its names is used for the first time.
 """
 
 from typing import TYPE_CHECKING

@@ -62,6 +62,17 @@ def test_imports_go_down_only(room):
     assert not wrong
 
 
+@pytest.mark.parametrize("face", sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("__init__.py")
+                                        if path.parent.name != "texts"))
+def test_each_face_names_what_is_in_its_folder(face):
+    """The file of a topic of exercises is found by its number; all others are named, each as NAME.py or FOLDER/."""
+    text = ast.get_docstring(ast.parse((ROOT / face).read_text(encoding="utf-8"))) or ""
+    inside = [path for path in (ROOT / face).parent.iterdir() if not path.name.startswith(("_", "."))]
+    files = [path.name for path in inside if path.suffix == ".py" and "EXERCISES" not in path.read_text(encoding="utf-8")]
+    missing = [name for name in files + [f"{path.name}/" for path in inside if path.is_dir()] if name not in text]
+    assert not missing and set(re.findall(r"[\w/]+\.py\b", text)) <= {path.name for path in inside}
+
+
 def test_no_modules_import_each_other_in_a_circle():
     """Files are taken away as long as one of them imports none of the others; a circle would stay."""
     left = {name: targets - {"numpy_transformer"} for name, targets in IMPORTS.items()}

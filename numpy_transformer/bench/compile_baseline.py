@@ -10,7 +10,7 @@ import sys
 
 import torch
 
-from .child import serve
+from .child_process import serve
 from .configs import CONFIGS
 from .torch_baseline import timed_training
 

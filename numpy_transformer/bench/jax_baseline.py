@@ -13,7 +13,7 @@ from functools import partial
 import jax
 import optax
 
-from .child import serve
+from .child_process import serve
 from .configs import CONFIGS
 from .jax_models import joined, loss_of
 from .measure import timer

@@ -14,7 +14,7 @@ from ..module import unfilled
 from ..threads import set_blas_threads
 from ..training import AdamW, Trainer
 from ..training.memory import keep_freed_memory
-from .child import serve
+from .child_process import serve
 from .configs import CONFIGS
 from .measure import timer
 

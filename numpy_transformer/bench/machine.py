@@ -9,7 +9,7 @@ from pathlib import Path
 from ..threads import openblas
 from .configs import CONFIGS
 from .measure import TURN, in_turns, python_process
-from .rivals import LIBRARIES, RIVALS
+from .other_libraries import LIBRARIES, RIVALS
 
 VARIABLES = "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"     # they replace what OpenBLAS finds out about the processor
 MULTIPLIED = CONFIGS["mid"]                     # the matmul that is timed is the first of its feed-forward layers

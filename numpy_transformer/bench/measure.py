@@ -20,7 +20,7 @@ from ..training import AdamW, Trainer
 from ..training.data_parallel import workers_for
 from ..training.memory import keep_freed_memory
 from .matmul_baseline import matmul_baselines
-from .rivals import RIVALS
+from .other_libraries import RIVALS
 
 TURN = 0.25                                     # seconds of a turn
 REST = 0.15                                     # seconds between turns: idle threads of BLAS and OpenMP spin for that long

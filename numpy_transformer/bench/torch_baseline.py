@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from .child import serve
+from .child_process import serve
 from .configs import CONFIGS
 from .measure import timer
 from .torch_models import MODELS, Cache

@@ -1,4 +1,14 @@
-"""The command line: `numpy-transformer COMMAND`, or `python -m numpy_transformer COMMAND`."""
+"""The command line: `numpy-transformer COMMAND`, or `python -m numpy_transformer COMMAND`.
+
+greeting.py, parser.py, terminal.py                      no command; what all have in common
+demo.py, lesson.py, exercise.py, figures.py, explore.py  to learn
+gradcheck.py, gradcheck_own.py, trace.py, zoo.py, bench.py      to check and to measure
+train.py, train_files.py, settings.py                    to train
+generate.py, predict.py, evaluate.py, importing.py, info.py     to use what was trained or published
+plot.py, plot_examples.py, plotted_run.py                to draw
+grade.py, grade_options.py, grade_places.py              to grade a class
+grade_outputs.py, gradebook_options.py, policy_options.py
+"""
 
 import contextlib
 import importlib
@@ -93,5 +103,5 @@ def describe(error):
                 "iconv -t UTF-8")
     if isinstance(error, MemoryError):
         return f"not enough memory ({error}); use smaller sizes, a smaller batch or shorter sequences"
-    from ..tasks.settings import SettingError, with_names   # only the commands for models have loaded them
+    from ..tasks.settings import SettingError, with_names  # only the commands for models have loaded them
     return with_names(error.sentence, option) if isinstance(error, SettingError) else str(error)

@@ -8,11 +8,11 @@ import numpy as np
 
 from ..bench.configs import CONFIGS, PUBLISHED
 from ..bench.decoding import LENGTHS, measure_decoding
-from ..bench.growth import LENGTHS as GROWN_LENGTHS, WIDTHS, curves, growth, slope
 from ..bench.machine import MULTIPLIED, machine, matmul_speeds, warning
 from ..bench.measure import ROUNDS, find_mpiexec, measure
-from ..bench.published import TITLES, measure_job
-from ..bench.rivals import RIVALS
+from ..bench.other_libraries import RIVALS
+from ..bench.published_models import TITLES, measure_job
+from ..bench.scaling import LENGTHS as GROWN_LENGTHS, WIDTHS, curves, growth, slope
 from ..course.lessons.environment import FIGURES
 from ..data.plurals import counted
 from ..threads import cores

@@ -73,7 +73,7 @@ def check_unused(arguments):
 def make_example(arguments):
     """Returns the Example with the chosen model, text and target, which can be read."""
     from ..explorer.runs import from_run
-    from ..explorer.tiny import STEPS, tiny
+    from ..explorer.tiny_models import STEPS, tiny
 
     if arguments.file is not None:
         return from_run(arguments.file, arguments.text, arguments.target)

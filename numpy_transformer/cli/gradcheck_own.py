@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ..checks.gradcheck import gradcheck, positional
-from ..checks.passes import listed, plain_arrays, problems
+from ..checks.repeated_passes import listed, plain_arrays, problems
 from ..course.checker.feedback import WIDTH, feedback
 from ..course.checker.own_component import AdaptedClass, compare
 from ..module import is_parameter, named_parts

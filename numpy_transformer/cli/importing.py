@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..tasks.imported import (checkpoint_of, compare_sizes, corpus_of, describe_sizes, describe_tokenizer,
-                              describe_vectors, read_tokenizer)
+from ..tasks.imported_runs import (checkpoint_of, compare_sizes, corpus_of, describe_sizes, describe_tokenizer,
+                                   describe_vectors, read_tokenizer)
 from ..tasks.options import is_published
 from ..tasks.runs import IMPORTED, TITLES, check_meta, load_run, merged_weights, use_of
 from ..training.checkpoint import check_writable, read_checkpoint, write_checkpoint

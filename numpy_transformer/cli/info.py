@@ -9,7 +9,7 @@ from ..data import frame_source, marks, read_prompt
 from ..data.plurals import counted
 from ..tasks import TASKS
 from ..tasks.encoder import ENCODERS
-from ..tasks.imported import describe_sizes, describe_tokenizer, describe_vectors, run_of_folder
+from ..tasks.imported_runs import describe_sizes, describe_tokenizer, describe_vectors, run_of_folder
 from ..tasks.options import is_published
 from ..tasks.runs import IMPORTED, PAIRS, SCRIPT, TITLES, load_run, merged_weights, outline_run, use_of
 from .generate import standard_input
@@ -133,7 +133,7 @@ def summary_of_parts(model):
 
 def check(run, text):
     """Prints what the doctor for conversions finds with a text."""
-    from ..pretrained.doctor import diagnose  # only this option needs it
+    from ..pretrained.conversion_checks import diagnose  # only this option needs it
 
     if not run.tokenizers:
         raise ValueError(f"{run.path!r} has no tokenizer.json, without which --check cannot read a text")

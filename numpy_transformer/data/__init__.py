@@ -1,4 +1,19 @@
-"""Data for training: texts, tokenizers, pairs, labels and tags, generated tasks, and batches."""
+"""Data for training. In reading order:
+
+text.py, tokenizers.py, bpe.py                      running text; tokens by character, word or byte pair
+pairs.py, generated_pairs.py, dates.py              a source and its target; generated tasks
+text_to_text.py                                     four tasks for one model
+labeled.py, label_files.py                          texts with a class
+acl_imdb.py, film_reviews.py                        film reviews, real and generated
+review_archive.py, review_cache.py                  reading and keeping the real ones
+tagged.py, conll.py, entities.py                    sentences with named entities, and their scores
+masked.py                                           texts with masked words
+reader.py, batches.py, splits.py                    texts become ids; padded batches; validation sets
+pretrained_tokenizer.py, pretrained_reader.py       the tokenizers of published models
+llama2c_tokenizer.py                                the tokenizer of llama2.c
+baselines.py, bigrams.py                            what a model has to beat
+plurals.py                                          numbers with their nouns
+"""
 
 from .baselines import BagOfWords
 from .batches import LabeledTexts, TaggedTexts

@@ -1,4 +1,9 @@
-"""From logits to tokens, and the keys and values that are kept on the way."""
+"""From logits to tokens. In reading order:
+
+greedy.py, sampling.py, beam.py     the most likely token; a drawn token; the best of several hypotheses
+continuation.py, cache.py           what these have in common; keys and values that are not computed again
+bleu.py                             scores of translations against references
+"""
 
 from .beam import beam_search
 from .cache import KeyValueCache

@@ -11,13 +11,13 @@ from ..module import is_parameter, named_parts
 from .axes import (axes_like, axes_of_constant, axes_of_inputs, axes_of_output, axes_of_parameter, axes_of_targets,
                    finish_axes)
 from .calls import own_parameters
+from .component_rules import rule_of
 from .elements import Group, Op, Scope, Value
 from .gradients import flow
 from .matching import find
 from .naming import label_of, label_of_computation, title_of, title_of_computation
 from .origin import Computation
 from .rerun import handle_of
-from .rules import rule_of
 from .sources import line_of
 
 

@@ -12,7 +12,7 @@ from ..bench.configs import CONFIGS
 from .arrays import ArrayExample
 from .page import render, to_json
 from .session import Session
-from .tiny import KINDS, tiny
+from .tiny_models import KINDS, tiny
 
 LARGER = "nanogpt-cpu"
 MODELS = (*KINDS, LARGER)

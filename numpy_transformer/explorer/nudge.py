@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from .repeated import NotIndependent, RepeatedStep
+from .batched_nudges import NotIndependent, RepeatedStep
 from .wording import sentence
 
 STEPS = tuple(10.0 ** -k for k in range(1, 13))

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..tasks import TASKS
 from ..tasks.encoder import ENCODERS
-from ..tasks.imported import describe_sizes
+from ..tasks.imported_runs import describe_sizes
 from ..tasks.runs import IMPORTED, TITLES, load_run, use_of
 from .encoder_examples import ClassifierExample, MaskedWordExample, TaggerExample
 from .examples import LanguageModelExample, PairsExample

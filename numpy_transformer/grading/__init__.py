@@ -7,6 +7,6 @@ policy.py, lateness.py  which attempt counts, and what is deducted for lateness
 shards.py               rows of an earlier run, and of other parts of the class
 report.py               table, JSON, feedback, summary
 gradebooks/             the files that Canvas, Moodle, Gradescope and GitHub read
-anonymous.py            the mistakes of the class, for the lecture
+anonymous.py            the mistakes of the class, for the lecture (anonymous_style.py: the look of that page)
 files.py                opens all files that the grader reads and writes for itself (replaceable.py: which it may replace)
 """

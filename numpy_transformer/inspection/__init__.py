@@ -1,4 +1,9 @@
-"""Tools that look inside a model: record every call of every component, and measure which input moves which output."""
+"""Tools that look inside a model:
+
+recorder.py     records every call of every component
+influence.py    measures which input token moves which output
+trace.py        prints forward and backward of a small model side by side, with finite differences
+"""
 
 from .influence import influence
 from .recorder import record

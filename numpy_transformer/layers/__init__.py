@@ -1,4 +1,17 @@
-"""The components of a Transformer: in each file forward, and backward right under it."""
+"""The components of a Transformer. In each file forward, and backward right under it. In reading order:
+
+linear.py, softmax.py, losses.py          the affine map; probabilities; the two losses
+embedding.py, positions.py                ids become vectors; sinusoids or a learned table are added
+attention.py, masks.py, multi_head.py     scaled dot-product attention; what may be attended to; several heads at once
+heads.py, grouped.py, flash.py            how heads lie in memory; fewer key heads; attention in tiles
+rotary.py, biased.py, alibi.py            positions that act inside attention: rotated queries and keys, biased scores
+relative_bias.py, token_positions.py      the learned bias of T5; which position each token has
+normalization.py, activations.py          LayerNorm and RMSNorm; ReLU, GELU, SiLU, Tanh
+feed_forward.py, dropout.py, blocks.py    the position-wise half of a block; random zeros; whole blocks
+pooling.py                                one vector for a sequence
+frozen.py, lora.py                        weights that are not trained; small trained updates of them
+initial_weights.py, erf.py, fast.py       distributions of initial weights; the error function; tricks for speed
+"""
 
 from .activations import GELU, ReLU, SiLU, Tanh
 from .alibi import ALiBi
@@ -19,7 +32,7 @@ from .multi_head import CrossAttention, MultiHeadAttention, SelfAttention
 from .normalization import LayerNorm, RMSNorm
 from .pooling import FirstToken, MaskedMean
 from .positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
-from .relative import RelativePositionBias, UnscaledAttention
+from .relative_bias import RelativePositionBias, UnscaledAttention
 from .rotary import RotaryEmbedding
 from .softmax import LogSoftmax, Softmax
 from .token_positions import token_positions

@@ -1,4 +1,11 @@
-"""The shapes of Transformer: stacks of blocks, language model, encoder-decoder, text encoder."""
+"""The Transformers that are built of layers/. In reading order:
+
+stacks.py                             blocks in sequence: encoder and decoder
+decoder.py, encoder_decoder.py        the language model (GPT, LLaMA); the Transformer of 2017 and T5
+text_encoder.py, encoder_heads.py     the encoder-only model (BERT), and its heads
+parts.py, initialization.py           from the names of settings to parts; the initial weights of a whole model
+rebuildable.py, parallel.py           models that know their arguments; inference on several cores
+"""
 
 from .decoder import CausalLanguageModel
 from .encoder_decoder import EncoderDecoder, make_model

@@ -13,7 +13,7 @@ from ..layers.masks import causal_mask, combine_masks
 from ..layers.multi_head import width_of_head
 from ..layers.token_positions import token_positions
 from .initialization import initialize
-from .parts import (BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of)
+from .parts import BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of
 from .rebuildable import RebuildableModel
 
 

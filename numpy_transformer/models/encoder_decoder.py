@@ -15,7 +15,7 @@ from ..layers.positions import POSITIONS
 from ..layers.token_positions import token_positions
 from ..module import drawing
 from .initialization import initialize
-from .parts import (BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of)
+from .parts import BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of
 from .rebuildable import RebuildableModel
 
 

@@ -12,7 +12,7 @@ from ..layers.normalization import LayerNorm
 from ..layers.pooling import POOLINGS
 from .initialization import initialize
 from .parallel import over_rows
-from .parts import (BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of)
+from .parts import BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of
 from .rebuildable import RebuildableModel
 
 SHORTEST = 1e-12                                            # shorter vectors are divided by it, so that 0 stays 0

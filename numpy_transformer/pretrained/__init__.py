@@ -2,8 +2,9 @@
 
 names.py explains the tables of names, from which loading, saving and comparing follow. gpt2.py, llama.py, bert.py and
 t5.py hold the tables and settings of the families, family.py what they have in common, and registry.py finds the family
-of a checkpoint. safetensors.py, folder.py and llama2c.py read files; load.py and save.py put everything together.
-doctor/ tests a loaded model for mistakes of conversion.
+of a checkpoint. safetensors.py, folder.py and llama2c.py read files; load.py and save.py put everything together,
+and sentences.py reads folders of sentence-transformers.
+conversion_checks/ tests a loaded model for mistakes of conversion.
 """
 
 from .load import describe, load_pretrained, open_checkpoint

@@ -8,7 +8,7 @@ import numpy as np
 from ..layers import Linear, add_lora, freeze
 from ..layers.initial_weights import normal
 from ..module import unfilled
-from ..training.transfer import carry_over
+from ..training.weight_transfer import carry_over
 from .options import is_published, options_of
 from .runs import MODELS, fingerprint, merged_weights
 from .settings import SettingError

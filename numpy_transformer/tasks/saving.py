@@ -12,7 +12,7 @@ from ..training import Trainer
 from ..training.checkpoint import check_writable, write_checkpoint
 from ..training.trainer_state import history_arrays
 from .encoder import ENCODERS
-from .imported import meta_of
+from .imported_runs import meta_of
 from .options import options_of
 from .runs import MODELS, PAIRS, SCRIPT
 

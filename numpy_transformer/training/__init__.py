@@ -1,4 +1,13 @@
-"""Optimizers, learning-rate schedules, the training loop and checkpoints, for any kind of model."""
+"""Optimizers, learning-rate schedules, the training loop and checkpoints, for any kind of model. In reading order:
+
+optimizers.py, schedules.py            SGD, Adam and AdamW; the learning rate at each step
+trainer.py, evaluation.py              the training loop; measuring a model on batches
+history.py, progress.py                what a run has measured; progress bars and plain lines
+checkpoint.py, trainer_state.py        the whole state of a run in one file
+weight_transfer.py, fit_arguments.py   starting from the weights of another model; checks before a run
+data_parallel.py, workers.py, mpi.py   one batch on several threads, processes or machines
+interrupt.py, memory.py                Ctrl-C at the end of a step; freed and available memory
+"""
 
 from typing import TYPE_CHECKING
 
@@ -9,10 +18,10 @@ from .schedules import ConstantSchedule, CosineSchedule, NoamSchedule
 if TYPE_CHECKING:
     from .checkpoint import Checkpoint, average_checkpoints
     from .trainer import Trainer
-    from .transfer import carry_over
+    from .weight_transfer import carry_over
 
 __all__ = ["SGD", "Adam", "AdamW", "Checkpoint", "ConstantSchedule", "CosineSchedule", "NoamSchedule", "Trainer",
            "average_checkpoints", "carry_over", "clip_grad_norm"]
 
 __getattr__ = opens_on_first_use(__name__, {
-    "Checkpoint": "checkpoint", "average_checkpoints": "checkpoint", "Trainer": "trainer", "carry_over": "transfer"})
+    "Checkpoint": "checkpoint", "average_checkpoints": "checkpoint", "Trainer": "trainer", "carry_over": "weight_transfer"})

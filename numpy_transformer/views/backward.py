@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from .numerics import LINES, panel
+from .step_plots import LINES, panel
 
 
 def attention_backward(call, queries=None, keys=None, title="Attention weights and their gradients"):

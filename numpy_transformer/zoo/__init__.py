@@ -1,4 +1,11 @@
-"""The bug zoo: published or common mistakes, each with its symptoms and the checks that catch it."""
+"""The bug zoo: published or common mistakes, each with its symptoms and the checks that catch it.
+
+bug.py, models.py, race.py                      what a bug is; small models to plant it in; two runs side by side
+softmax.py, loss.py, embedding.py               one file for each component that the bugs are in
+attention.py, alibi.py, multi_head.py, cache.py
+normalization.py, feed_forward.py, residuals.py
+optimizers.py
+"""
 
 from . import (alibi, attention, cache, embedding, feed_forward, loss, multi_head, normalization, optimizers, residuals,
                softmax)

@@ -8,7 +8,7 @@ import pytest
 from helpers.small_configs import SMALL
 
 import numpy_transformer as nt
-from numpy_transformer.bench import decoding, growth, measure
+from numpy_transformer.bench import decoding, measure, scaling as growth
 from numpy_transformer.bench.configs import CONFIGS
 
 

@@ -9,7 +9,7 @@ import pytest
 from helpers.commands import refused, run
 from helpers.small_configs import SMALL_PUBLISHED
 
-from numpy_transformer.bench import child, jobs, published
+from numpy_transformer.bench import child_process as child, jobs, published_models as published
 from numpy_transformer.bench.configs import CONFIGS, PUBLISHED
 from numpy_transformer.cli import bench
 from numpy_transformer.module import unfilled

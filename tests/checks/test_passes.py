@@ -5,7 +5,7 @@ import pytest
 
 import numpy_transformer as nt
 from numpy_transformer.checks import samples
-from numpy_transformer.checks.passes import plain_arrays, problems
+from numpy_transformer.checks.repeated_passes import plain_arrays, problems
 
 
 class Scale:

@@ -15,9 +15,9 @@ import pytest
 from helpers.commands import refused, run
 from helpers.small_configs import SMALL
 
-from numpy_transformer.bench import decoding, growth, measure
+from numpy_transformer.bench import decoding, measure, scaling as growth
 from numpy_transformer.bench.configs import CONFIGS
-from numpy_transformer.bench.rivals import RIVALS
+from numpy_transformer.bench.other_libraries import RIVALS
 from numpy_transformer.cli import bench
 
 TORCH = importlib.util.find_spec("torch") is not None

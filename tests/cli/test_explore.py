@@ -49,7 +49,7 @@ def test_a_page_is_saved_and_its_size_is_printed(capsys, unproven, monkeypatch, 
 
 @pytest.mark.slow
 def test_a_trained_tiny_model_predicts_better_than_a_random_one(capsys, unproven, monkeypatch, tmp_path):
-    monkeypatch.setattr("numpy_transformer.explorer.tiny.STEPS", {"decoder": 150})
+    monkeypatch.setattr("numpy_transformer.explorer.tiny_models.STEPS", {"decoder": 150})
     trained, random = tmp_path / "trained.html", tmp_path / "random.html"
     code, _, err = run(capsys, "explore", "--text", "the cat sleeps .", "--out", trained)
     assert code == 0 and err.splitlines()[-1] == "A tiny decoder: 150/150"
@@ -139,7 +139,7 @@ def port():
 def test_bad_input_gets_one_line_before_anything_is_trained(capsys, monkeypatch, tmp_path, arguments, match):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.html").write_text("my notes")
-    monkeypatch.setattr("numpy_transformer.explorer.tiny.fit", lambda *_: pytest.fail("trained"))
+    monkeypatch.setattr("numpy_transformer.explorer.tiny_models.fit", lambda *_: pytest.fail("trained"))
     line = refused(capsys, "explore", *arguments)
     assert line.startswith("numpy-transformer explore: ") and re.search(match, line), line
     assert [path.name for path in tmp_path.iterdir()] == ["notes.html"]

@@ -72,7 +72,7 @@ def test_what_import_and_info_say(capsys, published, tmp_path):
 
 
 def test_check_prints_what_the_doctor_finds(capsys, published, monkeypatch):
-    from numpy_transformer.pretrained import doctor
+    from numpy_transformer.pretrained import conversion_checks as doctor
 
     text = "the cat sat on the mat and a dog ran to an old red house"
     asked = []

@@ -9,7 +9,7 @@ import pytest
 from numpy_transformer import zoo
 from numpy_transformer.explorer import edits
 from numpy_transformer.explorer.document import make_step
-from numpy_transformer.explorer.tiny import KINDS, tiny
+from numpy_transformer.explorer.tiny_models import KINDS, tiny
 from numpy_transformer.training import SGD, Adam
 
 

@@ -13,7 +13,7 @@ from numpy_transformer import zoo
 from numpy_transformer.explorer import page
 from numpy_transformer.explorer.lessons import PLACES
 from numpy_transformer.explorer.session import Session
-from numpy_transformer.explorer.tiny import tiny
+from numpy_transformer.explorer.tiny_models import tiny
 from numpy_transformer.explorer.variables import variables_document
 
 EXPLORER = ROOT / "numpy_transformer" / "explorer"

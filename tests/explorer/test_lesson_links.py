@@ -10,7 +10,7 @@ from helpers import ROOT
 from numpy_transformer.course.lessons.files import lesson_number, lessons_in
 from numpy_transformer.explorer.lessons import ATTENTION, PLACES, find_place
 from numpy_transformer.explorer.session import Session
-from numpy_transformer.explorer.tiny import tiny
+from numpy_transformer.explorer.tiny_models import tiny
 
 SUBJECTS = ("cat", "cats", "dog", "dogs", "bird", "birds")
 

@@ -7,9 +7,9 @@ import pytest
 
 import numpy_transformer as nt
 from numpy_transformer.explorer import edits, nudge
+from numpy_transformer.explorer.batched_nudges import NotIndependent, RepeatedStep
 from numpy_transformer.explorer.document import make_step
-from numpy_transformer.explorer.repeated import NotIndependent, RepeatedStep
-from numpy_transformer.explorer.tiny import KINDS, tiny
+from numpy_transformer.explorer.tiny_models import KINDS, tiny
 
 
 def step_of(example, *changes):

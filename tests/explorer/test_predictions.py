@@ -6,7 +6,7 @@ import pytest
 import numpy_transformer as nt
 from numpy_transformer.explorer import predictions
 from numpy_transformer.explorer.document import make_step
-from numpy_transformer.explorer.tiny import KINDS, tiny
+from numpy_transformer.explorer.tiny_models import KINDS, tiny
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -9,7 +9,7 @@ import numpy_transformer as nt
 from numpy_transformer.explorer import session as sessions
 from numpy_transformer.explorer.arrays import ArrayExample
 from numpy_transformer.explorer.session import Session
-from numpy_transformer.explorer.tiny import tiny
+from numpy_transformer.explorer.tiny_models import tiny
 
 
 def make():

@@ -9,7 +9,7 @@ import numpy_transformer as nt
 from numpy_transformer.cli import main
 from numpy_transformer.explorer import languages
 from numpy_transformer.explorer.runs import from_run
-from numpy_transformer.explorer.tiny import KINDS, STEPS, tiny
+from numpy_transformer.explorer.tiny_models import KINDS, STEPS, tiny
 from numpy_transformer.layers import ScaledDotProductAttention
 
 

@@ -9,7 +9,8 @@ from test_journal import row
 from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading import report, shards
 from numpy_transformer.grading.arrival import Student
-from numpy_transformer.grading.shards import Record, choose_students, in_shard, merge, parse_shard, read_record, replace_rows
+from numpy_transformer.grading.shards import (Record, choose_students, in_shard, merge, parse_shard, read_record,
+                                              replace_rows)
 from numpy_transformer.texts import Message
 
 SOFTMAX, BACKWARD = choose("01.1"), choose("01.2")

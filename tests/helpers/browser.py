@@ -29,7 +29,7 @@ SHOWN = """
 @functools.cache
 def example(kind):
     """The Example of a tiny model with random weights, whose gradients are larger than those of a trained one."""
-    from numpy_transformer.explorer.tiny import tiny
+    from numpy_transformer.explorer.tiny_models import tiny
 
     return tiny(kind, seed=3, train=False)
 

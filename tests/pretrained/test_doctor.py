@@ -10,9 +10,10 @@ from numpy_transformer.layers.lora import add_lora
 from numpy_transformer.models import SequenceClassifier, TextEncoder
 from numpy_transformer.module import Parameter
 from numpy_transformer.pretrained import Origin
-from numpy_transformer.pretrained.doctor import diagnose
-from numpy_transformer.pretrained.doctor.diagnosis import changes_of
-from numpy_transformer.pretrained.doctor.losses import cross_entropies, hidden_spans, make_task, token_losses, windows
+from numpy_transformer.pretrained.conversion_checks import diagnose
+from numpy_transformer.pretrained.conversion_checks.diagnosis import changes_of
+from numpy_transformer.pretrained.conversion_checks.losses import (cross_entropies, hidden_spans, make_task,
+                                                                   token_losses, windows)
 
 
 def slow_but(*quick):

@@ -11,7 +11,7 @@ from helpers.planted_conversions import (fused_split, keys_by_queries_heads, lay
 from helpers.small_languages import LENGTH, OPTIONS, check_arguments, trained_state
 
 from numpy_transformer.pretrained import Origin
-from numpy_transformer.pretrained.doctor import diagnose
+from numpy_transformer.pretrained.conversion_checks import diagnose
 
 ANGLES = 10_000.0 ** (-np.arange(0, 16, 2) / 16)
 

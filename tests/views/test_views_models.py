@@ -8,8 +8,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 import numpy_transformer as nt
 from numpy_transformer.views.architecture import architecture
 from numpy_transformer.views.backward import attention_backward, block_gradient_norms, gradient_norms, xray
-from numpy_transformer.views.numerics import memory_growth, schedules, step_sizes
 from numpy_transformer.views.save import save
+from numpy_transformer.views.step_plots import memory_growth, schedules, step_sizes
 
 LLAMA = {"norm_layer": "rms", "activation": "swiglu", "positions": "rotary", "num_kv_heads": 2, "bias": False}
 

@@ -10,17 +10,8 @@ import numpy as np
 from ..exercises.definition import AGREE, MOST_STEPS
 from ..exercises.observation import Observation, changes, observe
 from ..sandbox.inside.worker import Function, instances
-from .comparison import (
-    agreement_on_changes,
-    close,
-    equal,
-    fingerprint,
-    is_close,
-    matches,
-    matches_in_case,
-    same_changes,
-    similar,
-)
+from .comparison import (agreement_on_changes, close, equal, fingerprint, is_close, matches, matches_in_case,
+                         same_changes, similar)
 from .messages import reported
 
 MOST_TOGETHER = 3                               # known mistakes that one answer may combine

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ...checks.gradcheck import convert
-from ...checks.passes import plain_arrays
+from ...checks.repeated_passes import plain_arrays
 from ...module import is_module, is_parameter, named_parts
 from ...texts import render
 from ..exercises import exercises

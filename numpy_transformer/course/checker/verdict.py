@@ -9,19 +9,8 @@ import numpy as np
 from ...texts import Message, listed, render
 from ..exercises.observation import changed, same
 from .comparison import close, compare_arrays, compare_shapes, lost_precision, show_entry, unlike
-from .messages import (
-    DIAGNOSIS,
-    NO_NAME,
-    about_case,
-    about_count,
-    about_error,
-    about_helper,
-    about_mistakes,
-    about_order,
-    about_parameters,
-    about_type,
-    reported,
-)
+from .messages import (DIAGNOSIS, NO_NAME, about_case, about_count, about_error, about_helper, about_mistakes,
+                       about_order, about_parameters, about_type, reported)
 from .relations import explains_everything, relations
 
 SEQUENCES = "list", "tuple", "range", "MaskedArray", "matrix"       # types that NumPy can convert to arrays

@@ -2,7 +2,8 @@
 
 definition.py says what an exercise is, cases.py draws its cases, sheet.py writes the file that a student gets, and
 choosing.py finds an exercise by its number. Then read a topic, such as softmax.py, beside its words in
-texts/en/exercises/softmax.ini. shared.py has what several topics use.
+texts/en/exercises/softmax.ini. shared.py has what several topics use, and observation.py runs a
+solution on a case.
 """
 
 from .choosing import choose, choose_for, choose_one, choose_several, exercises, number_of

@@ -7,8 +7,8 @@ from . import helpers
 from .answers import Answers
 from .cells import contents, divided
 from .files import lesson_number
-from .keys import KEYS, explained, prompt
 from .revisiting import Revisitor
+from .stepper_keys import KEYS, explained, prompt
 from .variables import print_page, print_value, print_variables
 from .viewer import open_picture
 from .words import say, words

@@ -1,7 +1,13 @@
-"""Runs students' files apart from everything: inputs go in, plain arrays come out, and nothing else is in reach."""
+"""Runs students' files apart from everything: inputs go in, plain arrays come out, and nothing else is in reach.
+
+runs.py, server.py, protocol.py     runs files on cases; talks with the process; reads its answers strictly
+isolation.py, bubblewrap.py         what this machine offers to keep programs apart
+visible_files.py, scratch.py        which files a program sees; where it may write
+inside/                             what runs in the student's process
+"""
 
 from .inside.worker import Function
-from .layers import NO_LAYER, Layer, best_layer, layers
+from .isolation import NO_LAYER, Layer, best_layer, layers
 from .runs import CaseResult, ProgramRun, ProgramTask, run, run_files, run_task
 from .server import Stopped
 

@@ -11,7 +11,7 @@ import shutil
 import stat
 import subprocess
 
-from .visible import ENVIRONMENT, HIDDEN, INSIDE, ISOLATED, visible
+from .visible_files import ENVIRONMENT, HIDDEN, INSIDE, ISOLATED, visible
 
 MEMORY = 80 << 20                               # bytes of the scratch folder; a task is stopped at 64 MB
 PLACE, PACKAGES, SCRATCH = "/inside", "/packages", "/scratch"      # of the worker, of NumPy and of the student's files

@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from .inside import worker
-from .layers import NO_LAYER
+from .isolation import NO_LAYER
 from .protocol import pack, read_case, read_loading, read_records, request
 from .scratch import scratch
 from .server import PRINTED, TO_SPARE, Stopped
-from .visible import ENVIRONMENT, ISOLATED
+from .visible_files import ENVIRONMENT, ISOLATED
 
 TIME_SIGNALS = [-getattr(signal, name) for name in ("SIGXCPU", "SIGALRM", "SIGKILL") if hasattr(signal, name)]
 STOPPED = "full", "flood"                       # it wrote too much, or it printed or returned too much

@@ -4,6 +4,7 @@ records.py      what comes out: students with attempts, other files, problems an
 delivery.py     who handed in what; formats.py, gradescope.py and github.py know how each system names things
 not_submissions.py  what lies among the students' work: the command's own outputs, downloads of whole classes
 search.py       what one student handed in, in folders, archives (items.py, archives.py) and notebooks (notebooks.py)
+text.py         text of students and file systems as one printable line
 names.py        which exercise a file belongs to, by its name and by what it defines (statements.py)
 reading.py      bytes to source: encodings, line ends, and what word processors put into code
 students.py     attempts in order, and the names under which files import each other

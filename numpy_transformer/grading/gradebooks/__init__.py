@@ -1,4 +1,11 @@
-"""Hands results to other systems: fills gradebooks of Canvas and Moodle, and writes what Gradescope and GitHub read."""
+"""Hands results to other systems: fills gradebooks, and writes what autograders read.
+
+people.py, roster.py, times.py      the results of each student; who is who; when work was handed in
+sheet.py, columns.py, filling.py    a CSV file in which some cells are filled, which ones, and what was left empty
+canvas.py, moodle.py, summary.py    the gradebooks of Canvas and Moodle, and a plain table
+gradescope.py, autograder.py        results for Gradescope, and the zip that runs there
+harness.py, github.py               what runs in that zip; results for GitHub
+"""
 
 from pathlib import Path
 

@@ -7,7 +7,7 @@ from numpy_transformer.course import claim, predict, show
 from numpy_transformer.course.lessons import helpers
 from numpy_transformer.course.lessons.cells import cells
 from numpy_transformer.course.lessons.files import full_number, lesson_number, lessons_in
-from numpy_transformer.course.lessons.keys import prompt
+from numpy_transformer.course.lessons.stepper_keys import prompt
 from numpy_transformer.course.lessons.wrapping import reflow
 
 

@@ -16,10 +16,10 @@ import numpy_transformer
 from numpy_transformer.course.checker.diagnosis import AnswerKey
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.course.sandbox import (NO_LAYER, Stopped, ProgramTask, best_layer, bubblewrap, layers, run, run_files,
-                                              runs, scratch, server)
-from numpy_transformer.course.sandbox.layers import FIND, complaint_of
-from numpy_transformer.course.sandbox.visible import Visible, visible
+from numpy_transformer.course.sandbox import (NO_LAYER, ProgramTask, Stopped, best_layer, bubblewrap,
+                                              isolation as layers, run, run_files, runs, scratch, server)
+from numpy_transformer.course.sandbox.isolation import FIND, complaint_of
+from numpy_transformer.course.sandbox.visible_files import Visible, visible
 
 EXERCISE = choose("01.2")
 RIGHT = EXERCISE.edited()

@@ -17,7 +17,7 @@ from helpers.browser import Page
 from numpy_transformer.explorer.explorer import Explorer
 from numpy_transformer.explorer.lessons import PLACES
 from numpy_transformer.explorer.session import Session
-from numpy_transformer.explorer.tiny import tiny
+from numpy_transformer.explorer.tiny_models import tiny
 
 PICTURE = ROOT / "figures/explorer.png"
 ABOVE = 7                                       # pixels of the panel that stay free above the component's name

@@ -1,7 +1,7 @@
 """Describes a wrong answer that no known mistake explains by its relation to the correct one, from its outputs alone.
 
 pairs.py       a wrong output next to the correct one
-whole.py       a factor, an offset, other axes, another order, a step too many or too few
+whole_arrays.py  a factor, an offset, other axes, another order, a step too many or too few
 terms.py       another array in its place, a term or a factor that is an argument, rows with a number of their own
 places.py      where the wrong entries are
 sequences.py   whole numbers: entries too many, off by one
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....texts import Message, listed
-from . import cases, places, sequences, terms, whole
+from . import cases, places, sequences, terms, whole_arrays as whole
 from .pairs import make_pairs
 
 MOST = 3                                        # sentences that a student reads

@@ -3,6 +3,8 @@
 The tests edit solutions in this way, to see whether the cases of an exercise find every mistake of this size. The
 checker edits a student's answer in this way, to see where one change would make it right. It runs in the sandbox as
 well, so it uses the standard library alone.
+
+changes.py replaces a part of a program, and insertions.py adds one.
 """
 
 import ast

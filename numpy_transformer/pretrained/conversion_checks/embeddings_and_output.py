@@ -6,7 +6,7 @@ import numpy as np
 
 from ...layers.embedding import Unembedding
 from ...layers.linear import Linear
-from ...layers.relative import RelativePositionBias
+from ...layers.relative_bias import RelativePositionBias
 from ...models.text_encoder import TextEncoder
 from ...module import Parameter
 from .changes import Change

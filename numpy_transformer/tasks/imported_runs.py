@@ -41,7 +41,8 @@ def run_of_folder(path, weights=True):
 
     With weights=False, no weight is read, and the model has none.
     """
-    from ..pretrained import Origin, build_model, describe, load_pretrained, open_checkpoint  # only published models need it
+    from ..pretrained import (Origin, build_model, describe, load_pretrained,  # only published models need it
+                              open_checkpoint)
 
     config, _, files = open_checkpoint(path)
     is_file = Path(path).is_file()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...layers.relative import RelativePositionBias
+from ...layers.relative_bias import RelativePositionBias
 from ...layers.rotary import RotaryEmbedding
 from ...module import Parameter
 from .changes import Change, columns, rows

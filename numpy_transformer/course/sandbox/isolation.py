@@ -14,7 +14,7 @@ from .inside.worker import OUTPUT
 from .protocol import read_array, read_records, request
 from .scratch import scratch
 from .server import Server
-from .visible import ENVIRONMENT, INSIDE, ISOLATED, visible
+from .visible_files import ENVIRONMENT, INSIDE, ISOLATED, visible
 
 ONLY = "NUMPY_TRANSFORMER_SANDBOX"             # environment variable: the only layer to try
 # A task that every layer that works must refuse in all four ways.

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from ...layers.relative import UnscaledAttention
+from ...layers.relative_bias import UnscaledAttention
 from ...module import Parameter
 from .changes import Change, columns, rows, scaled
 

@@ -12,7 +12,7 @@ from ...models.encoder_heads import MaskedLanguageModel
 from ...training.progress import Progress
 from .attention import changes_of_attention
 from .changes import Change, Parts
-from .ends import changes_of_ends
+from .embeddings_and_output import changes_of_ends
 from .heads import changes_of_heads
 from .losses import LEAST, LEAST_TO_ACCUSE, TEMPERATURES, make_task, token_losses
 from .report import report

@@ -10,7 +10,7 @@ from ...layers.feed_forward import FeedForward, SwiGLU
 from ...layers.multi_head import MultiHeadAttention
 from ...layers.normalization import LayerNorm, RMSNorm
 from ...layers.positions import LearnedPositionalEmbedding
-from ...layers.relative import RelativePositionBias
+from ...layers.relative_bias import RelativePositionBias
 from ...models.stacks import Stack
 from ...module import Module, Parameter
 
