@@ -6,15 +6,19 @@ the class that an error names: `CausalLanguageModel: d_model = 10 is not divisib
 
 import numbers
 import sys
+from collections.abc import Iterable
+from types import FrameType
+from typing import Any
 
 import numpy as np
 
 PACKAGE = __name__.partition(".")[0]
 
 
-def called_class(default=""):
+def called_class(default: str = "") -> str:
     """Returns the name of the component's class whose constructor or method a script has called; it may lie far above."""
-    frame, name = sys._getframe(1), default
+    frame: FrameType | None = sys._getframe(1)
+    name = default
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
         component = frame.f_locals.get("self")
         if hasattr(component, "forward") and hasattr(component, "backward"):
@@ -23,13 +27,13 @@ def called_class(default=""):
     return name
 
 
-def called():
+def called() -> str:
     """Returns "SelfAttention: ", the beginning of an error, or "" if no component has been called."""
     name = called_class()
     return f"{name}: " if name else ""
 
 
-def check_array(layer, *arrays):
+def check_array(layer: Any, *arrays: Any) -> None:
     """Raises TypeError unless all arrays are NumPy arrays."""
     for x in arrays:
         if not isinstance(x, (np.ndarray, np.generic)):
@@ -37,7 +41,7 @@ def check_array(layer, *arrays):
             raise TypeError(f"{name} takes NumPy arrays, got {type(x).__name__}; use np.array")
 
 
-def check_last_dim(layer, x, name, size):
+def check_last_dim(layer: Any, x: np.ndarray, name: str, size: int) -> None:
     """Raises an error unless x is an array (..., size); `name` is what the layer calls this dimension."""
     check_array(layer, x)
     if x.shape[-1:] != (size,):
@@ -45,7 +49,7 @@ def check_last_dim(layer, x, name, size):
                          f"{x.shape}; pass (..., {size}), or build the layer with another {name}")
 
 
-def check_positive(**sizes):
+def check_positive(**sizes: Any) -> None:
     """Raises ValueError unless every size is an integer of at least 1."""
     for name, size in sizes.items():
         is_integer = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
@@ -53,14 +57,14 @@ def check_positive(**sizes):
             raise ValueError(f"{called()}{name} must be a whole number of at least 1, got {size!r}")
 
 
-def check_numbers(**values):
+def check_numbers(**values: Any) -> None:
     """Raises TypeError unless every value is a number."""
     for name, value in values.items():
         if not isinstance(value, numbers.Real) or isinstance(value, bool):
             raise TypeError(f"{called()}{name} must be a number, got {value!r}")
 
 
-def check_divides(whole_name, whole, part_name, part):
+def check_divides(whole_name: str, whole: int, part_name: str, part: int) -> None:
     """Raises ValueError unless both sizes are positive integers and `part` divides `whole`."""
     check_positive(**{whole_name: whole, part_name: part})
     if whole % part:
@@ -69,13 +73,13 @@ def check_divides(whole_name, whole, part_name, part):
                          f"choose {part_name} among {divisors}")
 
 
-def check_choice(name, value, choices):
+def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     """Raises ValueError unless `value` is one of the choices."""
     if value not in tuple(choices):
         raise ValueError(f"{called()}{name} = {value!r} is unknown; choose one of {', '.join(map(repr, choices))}")
 
 
-def check_integers(values, size, what, limit_name):
+def check_integers(values: Any, size: int, what: str, limit_name: str) -> np.ndarray:
     """Returns `values`, integers from 0 to size - 1, as an array of np.intp, the dtype with which NumPy indexes.
 
     Raises TypeError for another dtype and IndexError for a value outside this range.
@@ -88,7 +92,7 @@ def check_integers(values, size, what, limit_name):
     return values.astype(np.intp, copy=False)
 
 
-def as_integers(values, what):
+def as_integers(values: Any, what: str) -> np.ndarray:
     """Returns `values` as an array. Raises TypeError for another dtype and ValueError for rows of different lengths."""
     try:
         values = np.asarray(values)
@@ -101,7 +105,7 @@ def as_integers(values, what):
     return values
 
 
-def check_ids(ids, max_len, segments=None):
+def check_ids(ids: Any, max_len: int, segments: np.ndarray | None = None) -> np.ndarray:
     """Returns the ids of one text (T,) or of several (B, T) as an array.
 
     Raises ValueError unless T is from 1 to max_len and the segments, if given, have the shape of the ids.
@@ -116,7 +120,7 @@ def check_ids(ids, max_len, segments=None):
     return ids
 
 
-def check_token_mask(mask, shape):
+def check_token_mask(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Returns a mask of tokens as a boolean array of this shape; True marks a real token."""
     mask = np.asarray(mask)
     if mask.dtype != bool or mask.shape != shape:

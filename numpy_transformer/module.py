@@ -12,6 +12,8 @@ gradients of the earlier uses would be silently wrong.
 """
 
 import warnings
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,7 +21,9 @@ from .argument_checks import called_class
 from .display import Displayed
 from .parameter import Parameter, drawing, owner_of, unfilled, without_memory
 from .tree import is_frozen, is_module, is_parameter, named_parts
+from .types import DTypeLike
 
+ThisModule = TypeVar("ThisModule", bound="Module")         # for what returns the module that it was given
 PILE = 1000                                     # forwards of one component that wait for their backward
 
 
@@ -36,16 +40,16 @@ class Module(Displayed):
     training = True
     remembering = True
 
-    def forward(self, *inputs):
+    def forward(self, *inputs: Any, **named: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no forward yet")
 
-    def backward(self, dy):
+    def backward(self, dy: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no backward yet")
 
-    def __call__(self, *inputs, **named):
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
         return self.forward(*inputs, **named)
 
-    def remember(self, *values):
+    def remember(self, *values: Any) -> None:
         """Pushes the values that the matching backward will need. After eval() it saves nothing."""
         if self.remembering:
             saved = self.__dict__.setdefault("_saved", [])
@@ -53,43 +57,44 @@ class Module(Displayed):
             if len(saved) == PILE:
                 warn_of_pile(self)
 
-    def recall(self):
+    def recall(self) -> Any:
         """Pops what the latest forward without a backward has saved: one value, or a tuple of several.
 
         Raises: RuntimeError if no saved values are left.
         """
-        if not self.__dict__.get("_saved"):
+        saved = self.__dict__.get("_saved")
+        if not saved:
             raise RuntimeError(f"{type(self).__name__}.backward has nothing to recall: each backward needs a forward "
                                "of its own, in train() or eval(remember=True); call forward first")
-        values = self._saved.pop()
+        values = saved.pop()
         return values[0] if len(values) == 1 else values
 
-    def forget(self):
+    def forget(self: ThisModule) -> ThisModule:
         """Drops all saved values of this module and of those below it; returns self."""
         for _, module in self.named_modules():
             module.__dict__.pop("_saved", None)
         return self
 
-    def train(self):
+    def train(self: ThisModule) -> ThisModule:
         """Switches dropout on and saves what backward needs; returns self."""
         return self._switch(training=True, remembering=True)
 
-    def eval(self, remember=False):
+    def eval(self: ThisModule, remember: bool = False) -> ThisModule:
         """Switches dropout off, and saves what backward needs only if `remember` is True; returns self."""
         return self._switch(training=False, remembering=remember)
 
-    def _switch(self, training, remembering):
+    def _switch(self: ThisModule, training: bool, remembering: bool) -> ThisModule:
         self.forget()
         for _, module in self.named_modules():
             module.training = training
             module.remembering = remembering
         return self
 
-    def named_modules(self):
+    def named_modules(self) -> list[tuple[str, Any]]:
         """Returns a list of (dotted name, module), self first, under the name ""."""
         return [(name, part) for name, part in named_parts(self) if is_module(part)]
 
-    def named_parameters(self, trained=False):
+    def named_parameters(self, trained: bool = False) -> list[tuple[str, Parameter]]:
         """Returns a list of (dotted name, Parameter); a tied parameter appears once, under its first name.
 
         With trained=True, here and in the methods below, frozen parameters are left out.
@@ -97,20 +102,20 @@ class Module(Displayed):
         return [(name, part) for name, part in named_parts(self)
                 if is_parameter(part) and not (trained and is_frozen(part))]
 
-    def parameters(self, trained=False):
+    def parameters(self, trained: bool = False) -> list[Parameter]:
         """Returns a list of all parameters, each once."""
         return [parameter for _, parameter in self.named_parameters(trained)]
 
-    def num_parameters(self, trained=False):
+    def num_parameters(self, trained: bool = False) -> int:
         """Returns the number of parameters: single numbers, not arrays."""
         return sum(parameter.data.size for parameter in self.parameters(trained))
 
-    def zero_grad(self):
+    def zero_grad(self) -> None:
         """Sets every gradient to zero. A gradient that was not needed so far still takes no memory."""
         for parameter in self.parameters():
             parameter.grad = 0
 
-    def astype(self, dtype):
+    def astype(self: ThisModule, dtype: DTypeLike) -> ThisModule:
         """Converts parameters, gradients and tables in place; returns self.
 
         Raises: ValueError if dtype is not a float dtype, or if an optimizer holds the parameters, because the
@@ -128,14 +133,14 @@ class Module(Displayed):
             parameter.astype(dtype)
         return self
 
-    def build_tables(self, dtype):
+    def build_tables(self, dtype: DTypeLike) -> None:
         """Computes fixed tables (such as sinusoids) in `dtype`. Most components have none."""
 
-    def state_dict(self, trained=False):
+    def state_dict(self, trained: bool = False) -> dict[str, np.ndarray]:
         """Returns copies of all parameters in a dict, by dotted name."""
         return {name: parameter.data.copy() for name, parameter in self.named_parameters(trained)}
 
-    def load_state_dict(self, state, copy=True, trained=False):
+    def load_state_dict(self: ThisModule, state: Mapping[str, np.ndarray], copy: bool = True, trained: bool = False) -> ThisModule:
         """Copies arrays into the parameters of the same names, all or nothing; returns self.
 
         With copy=False the parameters take over the arrays themselves where they can, which then belong to the model;
@@ -159,14 +164,14 @@ class Module(Displayed):
         return self
 
 
-def warn_of_pile(module):
+def warn_of_pile(module: Module) -> None:
     """Warns that the values of many forwards lie in memory, because no backward has used them."""
     warnings.warn(f"{called_class(type(module).__name__)}: a part still saves the values of {PILE:,} forwards that no backward "
                   "has followed, and they take memory; call eval() on a model that is not trained now, or forget() to drop them",
                   stacklevel=2)
 
 
-def _problems_of_state(own, state):
+def _problems_of_state(own: dict[str, Parameter], state: Mapping[str, np.ndarray]) -> list[str]:
     """Returns sentences about the arrays in `state` that do not fit the parameters in `own`; both are dicts by name."""
     missing = [name for name in own if name not in state]
     unknown = [name for name in state if name not in own]

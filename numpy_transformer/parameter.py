@@ -2,15 +2,19 @@
 
 import contextlib
 import contextvars
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+
+from .types import DTypeLike
 
 LARGE = 2 ** 18                                 # entries from which an array is not copied or kept without need
 UNFILLED = contextvars.ContextVar("unfilled", default=False)
 
 
 @contextlib.contextmanager
-def unfilled():
+def unfilled() -> Iterator[None]:
     """Within this context new models have parameters without memory, and no initial weights are drawn.
 
     Each parameter has its shape and dtype, and reads as zeros, until load_state_dict or an assignment to `.data` fills
@@ -27,12 +31,12 @@ def unfilled():
         UNFILLED.reset(token)
 
 
-def drawing():
+def drawing() -> bool:
     """Returns False within unfilled(), where no initial weights are drawn."""
     return not UNFILLED.get()
 
 
-def without_memory(shape, dtype):
+def without_memory(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
     """Returns a read-only array of zeros, all of which are one number in memory."""
     return np.broadcast_to(np.zeros((), dtype), shape)
 
@@ -50,28 +54,28 @@ class Parameter:
     Raises: ValueError if an assigned array has another shape; TypeError if its dtype cannot be cast.
     """
 
-    def __init__(self, data):
+    def __init__(self, data: Any) -> None:
         data = np.asarray(data)
         dtype = data.dtype if data.dtype.kind in "fc" else np.dtype(np.float64)
         self.filled = drawing()
         self._data = data.astype(dtype) if self.filled else without_memory(data.shape, dtype)       # a copy
-        self._grad = None
+        self._grad: np.ndarray | None = None
         self._frozen = False
         self.held = False
 
     @property
-    def data(self):
+    def data(self) -> np.ndarray:
         return self._data
 
     @data.setter
-    def data(self, value):
+    def data(self, value: np.ndarray | float) -> None:
         if not self.filled:
             self._data = np.zeros(self._data.shape, self._data.dtype)
             self.filled = True
         copy_into(self._data, value)
 
     @property
-    def grad(self):
+    def grad(self) -> np.ndarray:
         if self._grad is not None:
             return self._grad
         grad = np.zeros(self._data.shape, self._data.dtype)
@@ -80,41 +84,41 @@ class Parameter:
         return grad
 
     @grad.setter
-    def grad(self, value):
+    def grad(self, value: np.ndarray | float) -> None:
         if value is self._grad and value is not None:       # Python also calls this for `p.grad += g`
             return
         if self.has_grad or np.ndim(value) or value != 0:
             copy_into(self.grad, value)
 
     @property
-    def has_grad(self):
+    def has_grad(self) -> bool:
         """Whether the gradient has memory. If not, it is zero."""
         return self._grad is not None
 
     @property
-    def frozen(self):
+    def frozen(self) -> bool:
         """Whether training leaves the parameter as it is. Then `.grad` is zero, and whatever is added to it is lost."""
         return self._frozen
 
     @frozen.setter
-    def frozen(self, value):
+    def frozen(self, value: bool) -> None:
         self._frozen = bool(value)
         if self._frozen:
             self._grad = None
 
-    def astype(self, dtype):
+    def astype(self, dtype: DTypeLike) -> None:
         """Converts the data and the gradient to `dtype`."""
         self._data = self._data.astype(dtype) if self.filled else without_memory(self._data.shape, dtype)
-        if self.has_grad:
+        if self._grad is not None:
             self._grad = self._grad.astype(dtype)
 
-    def move(self, data, grad):
+    def move(self, data: np.ndarray, grad: np.ndarray | None) -> None:
         """Replaces both arrays by others of the same shape, such as views of an optimizer's flat buffer."""
         self._data = data
         self._grad = grad
         self.filled = True
 
-    def take(self, array):
+    def take(self, array: np.ndarray) -> None:
         """Takes over an array as `.data`: the array itself if it has the dtype and memory of its own, else a copy."""
         check_shape(self._data, array, scalars=False)
         if has_own_memory(array) and array.dtype == self._data.dtype:
@@ -123,7 +127,7 @@ class Parameter:
         else:
             self.data = array
 
-    def twin(self):
+    def twin(self) -> "Parameter":
         """Returns a Parameter that shares `.data` with this one and has its own gradient."""
         twin = Parameter(())
         twin.move(self._data, None)
@@ -131,19 +135,19 @@ class Parameter:
         twin.frozen = self.frozen
         return twin
 
-    def __deepcopy__(self, memo):       # no optimizer holds the copy, so `held` starts as False again
-        copy = Parameter(self._data)
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Parameter":
+        copy = Parameter(self._data)            # no optimizer holds the copy, so `held` starts as False again
         copy.frozen = self.frozen
-        if self.has_grad:
+        if self._grad is not None:
             copy.grad = self._grad
         return copy
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         frozen = ", frozen" if self.frozen else ""
         return f"Parameter(shape={self._data.shape}, dtype={self._data.dtype}{frozen})"
 
 
-def forget_grad(parameter):
+def forget_grad(parameter: Any) -> None:
     """Sets a gradient to zero. A large array of its own gives its memory back, until the gradient is needed again."""
     if not isinstance(parameter, Parameter):
         parameter.grad = 0
@@ -155,25 +159,25 @@ def forget_grad(parameter):
             grad.fill(0)
 
 
-def has_own_memory(array):
+def has_own_memory(array: np.ndarray) -> bool:
     """Returns True for a writable array in C order that is the whole of its memory, or a reshaped view of the whole."""
     owner = owner_of(array)
     whole = isinstance(owner, np.ndarray) and owner.base is None and owner.nbytes == array.nbytes
     return whole and array.flags.c_contiguous and array.flags.writeable
 
 
-def owner_of(array):
+def owner_of(array: np.ndarray) -> Any:
     """Returns the object that has the memory of an array: the array itself, or the one that it is a view of."""
     return array if array.base is None else array.base
 
 
-def copy_into(array, value):
+def copy_into(array: np.ndarray, value: np.ndarray | float) -> None:
     if value is not array:
         check_shape(array, value)
         np.copyto(array, value, casting="same_kind")
 
 
-def check_shape(array, value, scalars=True):
+def check_shape(array: np.ndarray, value: np.ndarray | float, scalars: bool = True) -> None:
     """Raises ValueError unless value has the shape of array. With scalars=True, a single number fits any shape."""
     if np.shape(value) != array.shape and not (scalars and np.ndim(value) == 0):
         raise ValueError(f"cannot assign an array of shape {np.shape(value)} to a parameter of "

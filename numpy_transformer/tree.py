@@ -1,9 +1,12 @@
 """The parts of a model, found by walking attributes and lists."""
 
+from collections.abc import Iterator
+from typing import Any
+
 from .parameter import Parameter
 
 
-def named_parts(root):
+def named_parts(root: Any) -> list[tuple[str, Any]]:
     """Returns a list of (dotted name, part) for root and for each module and parameter below it, each once.
 
     Attributes and lists are visited in the order in which they were set. Any object with `forward` and `backward`
@@ -29,19 +32,19 @@ def named_parts(root):
     return found
 
 
-def is_module(part):
+def is_module(part: Any) -> bool:
     """Returns True for a Module, and for any other object that has the methods forward and backward."""
     if isinstance(part, type) or not hasattr(part, "__dict__"):
         return False
     return callable(getattr(part, "forward", None)) and callable(getattr(part, "backward", None))
 
 
-def is_frozen(parameter):
+def is_frozen(parameter: Any) -> bool:
     """Returns True for a parameter that training leaves as it is; parameters of other classes are never frozen."""
     return getattr(parameter, "frozen", False)
 
 
-def is_parameter(part):
+def is_parameter(part: Any) -> bool:
     """Returns True for a Parameter, and for any other object that has .data and .grad."""
     if isinstance(part, Parameter):
         return True
@@ -50,7 +53,7 @@ def is_parameter(part):
     return hasattr(part, "grad") and hasattr(part, "data")
 
 
-def items_of(part):
+def items_of(part: Any) -> Iterator[tuple[str, Any]]:
     """Yields (name, item) of the modules and parameters directly below a part, those in lists as "blocks.0"."""
     def flat(name, value):
         if isinstance(value, (list, tuple)):

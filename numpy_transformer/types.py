@@ -11,3 +11,5 @@ PathLike = str | os.PathLike
 Batch = tuple[Any, Any]                                     # inputs, an array or a tuple of arrays; and targets
 Batches = Sequence[Batch] | Callable[[int], Batch]          # a list, or a function that returns batch number n
 Validation = Sequence[Batch] | Callable[[], Any]            # a list, or a function that returns the measures
+DTypeLike = np.dtype | type | str                           # such as np.float32
+Component = Any                                             # a Module, or another object with forward and backward

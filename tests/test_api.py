@@ -1,14 +1,19 @@
 """What an editor and the API pages show of the public names: docstrings, and type hints."""
 
+import ast
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import numpy_transformer as nt
 
-ROOMS = ("training", "checks", "inspection", "pretrained", "tasks", "explorer")         # whose signatures are typed
+ROOT = Path(nt.__file__).parent
+OPEN_ROOMS = ("training", "checks", "inspection", "pretrained", "tasks", "explorer")   # whose public names have type hints
+TYPED = ["module", "parameter", "tree", "display", "argument_checks", "first_use", "layers", "models", "decoding/cache",
+         "course/exercise", "zoo/__init__", "zoo/bug"]      # files and rooms in which every public callable has them
 DESCRIBED_BY_THEIR_CLASS = ("forward", "backward")
 
 
@@ -19,7 +24,7 @@ def public_callables():
         if inspect.ismodule(value):
             continue
         yield name, value
-        if inspect.isclass(value) and value.__module__.split(".")[1] in ROOMS:
+        if inspect.isclass(value) and value.__module__.split(".")[1] in OPEN_ROOMS:
             for key, method in vars(value).items():
                 function = getattr(method, "__func__", method)
                 if inspect.isfunction(function) and not key.startswith("_"):
@@ -32,16 +37,40 @@ def test_every_public_name_has_a_docstring():
     assert names == []
 
 
-def test_public_callables_of_typed_rooms_have_type_hints():
+def test_public_names_have_type_hints():
     found = []
     for name, value in public_callables():
-        if value.__module__.split(".")[1] not in ROOMS:
+        if value.__module__.split(".")[1] not in OPEN_ROOMS:
             continue
         signature = inspect.signature(value.__init__ if inspect.isclass(value) else value)
         kinds = [parameter.annotation for key, parameter in signature.parameters.items() if key != "self"]
         if signature.empty in (*kinds, signature.return_annotation):
             found.append(name)
     assert found == []
+
+
+def functions_in(body, prefix=""):
+    """(name, node) of the public functions, constructors and methods of public classes in this part of a file."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef) and (node.name == "__init__" or not node.name.startswith("_")):
+            yield prefix + node.name, node
+        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from functions_in(node.body, f"{prefix}{node.name}.")
+
+
+def is_typed(function):
+    """Whether all parameters, but for self or cls, and the result have a type hint."""
+    parameters = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs, function.args.vararg,
+                  function.args.kwarg]
+    return function.returns is not None and all(p.annotation or p.arg in ("self", "cls") for p in parameters if p)
+
+
+@pytest.mark.parametrize("room", TYPED)
+def test_every_public_callable_of_a_file_has_type_hints(room):
+    paths = [ROOT / f"{room}.py"] if (ROOT / f"{room}.py").exists() else [*(ROOT / room).rglob("*.py")]
+    found = [(path.name, name, is_typed(function)) for path in paths
+             for name, function in functions_in(ast.parse(path.read_text(encoding="utf-8")).body)]
+    assert found and [item for item in found if not item[-1]] == []
 
 
 @pytest.mark.slow

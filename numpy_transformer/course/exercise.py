@@ -1,6 +1,7 @@
 """Exercises in a notebook or a script: `nt.exercise.check("05.2", attention_backward)` checks a function as it is."""
 
 from dataclasses import replace
+from typing import Any
 
 from ..texts import Message
 from ..texts.width import wrap
@@ -19,7 +20,7 @@ __all__ = ["check", "hint", "sheet"]
 shown_hints = {}                                # {number: hints shown in this session}
 
 
-def check(number, answer, seed=0):
+def check(number: str | int | float, answer: Any, seed: int = 0) -> NotebookResult:
     """Checks a function or class as `numpy-transformer exercise check` checks a file; shows and returns the result.
 
     A script prints the text. A notebook also shows the arrays of the first wrong case, yours beside the expected ones.
@@ -58,7 +59,7 @@ def check(number, answer, seed=0):
     return result
 
 
-def hint(number):
+def hint(number: str | int | float) -> None:
     """Prints the hints of an exercise: at the first call one, and one more at each further call."""
     exercise = choose_one(str(number))
     count = shown_hints[exercise.number] = min(3, shown_hints.get(exercise.number, 0) + 1)
@@ -68,11 +69,11 @@ def hint(number):
         print(words("exercise.next_hint"))
 
 
-def sheet(number):
+def sheet(number: str | int | float) -> None:
     """Prints the task of an exercise: the file that `numpy-transformer exercise start` would write."""
     print(choose_one(str(number)).skeleton())
 
 
-def describe(value):
+def describe(value: Any) -> str:
     name = type(value).__name__
     return words("exercise.an" if name[0].lower() in "aeiou" else "exercise.a", name=name)

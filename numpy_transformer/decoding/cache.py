@@ -8,6 +8,7 @@ import numpy as np
 from ..layers.multi_head import CrossAttention, MultiHeadAttention
 from ..module import Module
 from ..tree import is_module
+from ..types import Component
 
 
 class KeyValueCache:
@@ -21,23 +22,23 @@ class KeyValueCache:
     Source: Shazeer 2019, section 2.4 (incremental decoding).
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.length = 0
         self.token_mask: Any = None
-        self.arrays = {}                        # {name: GrowingArray}
-        self.twins = {}                         # {id of a stack: (the stack, its caching twin)}
+        self.arrays: dict[str, GrowingArray] = {}           # {name: GrowingArray}
+        self.twins: dict[int, tuple[Any, Any]] = {}         # {id of a stack: (the stack, its caching twin)}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"KeyValueCache(length={self.length}, arrays={len(self.arrays)})"
 
-    def __deepcopy__(self, memo):
+    def __deepcopy__(self, memo: dict[int, Any]) -> "KeyValueCache":
         twin = KeyValueCache()
         twin.length = self.length
         twin.token_mask = copy.deepcopy(self.token_mask)
         twin.arrays = copy.deepcopy(self.arrays)
         return twin
 
-    def advance(self, model, token_mask):
+    def advance(self, model: Module, token_mask: np.ndarray) -> np.ndarray:
         """Counts new tokens, token_mask (B, T); returns the mask of all tokens so far, (B, length)."""
         if model.remembering:
             raise ValueError("a key-value cache serves decoding, and backward would miss the tokens that it holds; "
@@ -51,21 +52,21 @@ class KeyValueCache:
         self.token_mask = token_mask
         return token_mask
 
-    def caching(self, stack):
+    def caching(self, stack: Component) -> Any:
         """Returns a twin of a stack of blocks that shares its parameters and keeps keys and values in this cache."""
         if id(stack) not in self.twins:
             self.twins[id(stack)] = stack, caching_twin(stack, self, "")
         return self.twins[id(stack)][1]
 
-    def extend(self, layer, k, v):
+    def extend(self, layer: str, k: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Appends k and v (B, G, T, d) to those of the layer with this name; returns all of them."""
         return self.array(f"{layer}.keys").append(k), self.array(f"{layer}.values").append(v)
 
-    def array(self, name):
+    def array(self, name: str) -> "GrowingArray":
         """Returns the GrowingArray of this name, which is empty at first."""
         return self.arrays.setdefault(name, GrowingArray())
 
-    def select(self, rows):
+    def select(self, rows: np.ndarray) -> None:
         """Keeps these rows of the batch, in this order; a row may be named several times (beam search)."""
         if self.length:
             self.token_mask = self.token_mask[rows]
@@ -73,7 +74,7 @@ class KeyValueCache:
             growing.buffer = growing.buffer[rows]
 
 
-def caching_twin(part, cache, name):
+def caching_twin(part: Any, cache: KeyValueCache, name: str) -> Any:
     """Returns a copy of a part with the same parameters, in which every attention keeps keys and values in the cache."""
     if isinstance(part, (list, tuple)):
         return [caching_twin(item, cache, f"{name}.{number}") for number, item in enumerate(part)]
@@ -99,16 +100,16 @@ class CachingAttention(Module):
     Shape: as the attention, with the new k and v
     """
 
-    def __init__(self, attention, cache, name):
+    def __init__(self, attention: Component, cache: KeyValueCache, name: str) -> None:
         self.attention = attention
         self._cache = cache
         self._name = name
 
-    def forward(self, q, k, v, mask=None):
+    def forward(self, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         return self.attention(q, *self._cache.extend(self._name, k, v), mask)
 
     @property
-    def weights(self):
+    def weights(self) -> np.ndarray | None:
         return self.attention.weights
 
 
@@ -118,11 +119,11 @@ class ComputedOnce(Module):
     Parameters: linear : Linear; kept : GrowingArray
     """
 
-    def __init__(self, linear, kept):
+    def __init__(self, linear: Component, kept: "GrowingArray") -> None:
         self.linear = linear
         self._kept = kept
 
-    def forward(self, x):
+    def forward(self, x: np.ndarray) -> np.ndarray:
         return self._kept.array if self._kept.length else self._kept.append(self.linear(x))
 
 
@@ -133,15 +134,15 @@ class GrowingArray:
     time.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.length = 0
         self.buffer = np.empty(0)                           # (..., d, at least T)
 
     @property
-    def array(self):
+    def array(self) -> np.ndarray:
         return self.buffer[..., :self.length].mT
 
-    def append(self, x):
+    def append(self, x: np.ndarray) -> np.ndarray:
         """Appends x (..., T, d); returns the whole array."""
         start = self.length
         self.length += x.shape[-2]

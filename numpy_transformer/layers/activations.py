@@ -17,7 +17,7 @@ class ReLU(Module):
     Source: Nair and Hinton 2010; Vaswani et al. 2017, equation 2.
     """
 
-    def forward(self, x):
+    def forward(self, x: np.ndarray) -> np.ndarray:
         check_array(self, x)
         positive = x.real > 0
         self.remember(positive)
@@ -25,7 +25,7 @@ class ReLU(Module):
             return x * positive
         return np.maximum(x, 0)
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         positive = self.recall()
         return dy * positive
 
@@ -36,18 +36,18 @@ class SmoothActivation(Module):
     forward computes f(x) and the slope f'(x) together, because they share most of the work; backward multiplies.
     """
 
-    def forward(self, x):
+    def forward(self, x: np.ndarray) -> np.ndarray:
         check_array(self, x)
         y, *slope = self.value_and_slope(x)
         self.remember(*slope)
         return y
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         dx = self.recall()                      # f'(x), an array that no one else uses
         dx *= dy
         return dx
 
-    def value_and_slope(self, x):
+    def value_and_slope(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         """Returns (f(x), f'(x)), or only (f(x),) where backward will not be called."""
         raise NotImplementedError
 
@@ -68,11 +68,11 @@ class GELU(SmoothActivation):
 
     CUBIC = 0.044715
 
-    def __init__(self, approximate="none"):
+    def __init__(self, approximate: str = "none") -> None:
         check_choice("approximate", approximate, ("none", "tanh"))
         self.approximate = approximate
 
-    def value_and_slope(self, x):
+    def value_and_slope(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         if self.approximate == "tanh":
             return self.tanh_value_and_slope(x)
         z = x * math.sqrt(0.5)
@@ -84,7 +84,7 @@ class GELU(SmoothActivation):
         slope = phi + x * (exp / math.sqrt(2 * math.pi))
         return y, slope
 
-    def tanh_value_and_slope(self, x):
+    def tanh_value_and_slope(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         c = math.sqrt(2 / math.pi)
         square = x * x                          # NumPy takes very long for x ** 3
         phi = (1 + np.tanh(x * (c + c * self.CUBIC * square))) / 2
@@ -103,7 +103,7 @@ class SiLU(SmoothActivation):
     Source: Elfwing et al. 2017; "Swish" in Ramachandran et al. 2017.
     """
 
-    def value_and_slope(self, x):
+    def value_and_slope(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         sigma = (1 + np.tanh(x / 2)) / 2        # the same function, in a form that cannot overflow
         y = x * sigma
         if not self.remembering:
@@ -120,7 +120,7 @@ class Tanh(SmoothActivation):
     Source: LeCun et al. 1998, section 4.4; the pooler of BERT, in the published code of Devlin et al. 2019.
     """
 
-    def value_and_slope(self, x):
+    def value_and_slope(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         y = np.tanh(x)
         if not self.remembering:
             return (y,)

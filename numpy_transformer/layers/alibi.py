@@ -6,12 +6,13 @@ import numpy as np
 
 from ..argument_checks import check_integers, check_positive
 from ..module import Module
+from ..types import DTypeLike, Seed
 from .biased import BiasedAttention
 from .initial_weights import DTYPE
-from .positions import POSITIONS
+from .positions import POSITIONS, PositionSizes
 
 
-def slopes(num_heads):
+def slopes(num_heads: int) -> np.ndarray:
     """Returns the slope of each head: 2^(-8/H), 2^(-16/H), ..., 2^-8 if the number of heads H is a power of two.
 
     Otherwise the first heads have the slopes of the largest power of two below H, and the others every second slope of
@@ -39,19 +40,19 @@ class ALiBi(Module):
     place = "scores"
     biased = BiasedAttention.made_from
 
-    def __init__(self, num_heads):
+    def __init__(self, num_heads: int) -> None:
         check_positive(num_heads=num_heads)
         self.num_heads = num_heads
         self.build_tables(DTYPE)
 
     @classmethod
-    def of_sizes(cls, sizes, rng):
+    def of_sizes(cls, sizes: PositionSizes, rng: Seed) -> "ALiBi":
         return cls(sizes.num_heads)
 
-    def build_tables(self, dtype):
+    def build_tables(self, dtype: DTypeLike) -> None:
         self.slopes = slopes(self.num_heads).astype(dtype)
 
-    def forward(self, T, S, positions=None):
+    def forward(self, T: int, S: int, positions: np.ndarray | None = None) -> np.ndarray:
         if not 1 <= T <= S:
             raise ValueError(f"{T} queries and {S} tokens: the queries are the last of the tokens, so wanted from 1 to "
                              f"{S} queries")
@@ -60,7 +61,7 @@ class ALiBi(Module):
         distance = np.abs(keys[..., -T:, None] - keys[..., None, :])                # (T, S) or (B, T, S)
         return -self.slopes[:, None, None] * distance[..., None, :, :].astype(self.slopes.dtype)
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> None:
         self.recall()
 
 

@@ -2,8 +2,11 @@
 
 import math
 
+import numpy as np
+
 from ..argument_checks import check_array
 from ..module import Module
+from ..types import Seed
 from .dropout import Dropout
 from .masks import fit_mask, mask_scores
 from .softmax import Softmax
@@ -25,12 +28,12 @@ class ScaledDotProductAttention(Module):
     Source: Vaswani et al. 2017, equation 1; grouped queries: Ainslie et al. 2023.
     """
 
-    def __init__(self, dropout=0.0, rng=None):
+    def __init__(self, dropout: float = 0.0, rng: Seed = None) -> None:
         self.softmax = Softmax()
         self.dropout = Dropout(dropout, rng)
-        self.weights = None
+        self.weights: np.ndarray | None = None
 
-    def forward(self, q, k, v, mask=None):
+    def forward(self, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         check_array(self, q, k, v)
         check_shapes(q, k, v)
         scores = self.score(q, k)
@@ -41,42 +44,42 @@ class ScaledDotProductAttention(Module):
         self.weights.flags.writeable = False    # read-only, because backward needs these values unchanged
         return self.average(self.dropout(weights), v)
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         dp, dv = self.average_backward(dy)
         dscores = self.softmax.backward(self.dropout.backward(dp))      # 0 where p is 0, so also at masked scores
         dq, dk = self.score_backward(dscores)
         return dq, dk, dv
 
-    def score(self, q, k):
+    def score(self, q: np.ndarray, k: np.ndarray) -> np.ndarray:
         """Returns the scores (B, H, T, S), a new array."""
         q = q / self.divisor(q.shape[-1])       # before the product, because q has fewer entries than the scores
         self.remember(q, k)
         return q @ repeat_heads(k, q).mT
 
-    def score_backward(self, dscores):
+    def score_backward(self, dscores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         q, k = self.recall()
         dq = dscores @ repeat_heads(k, q)                   # scores = q @ k.mT
         dk = sum_over_groups(dscores.mT @ q, k)
         dq = dq / self.divisor(q.shape[-1])                 # q = q / sqrt(d)
         return dq, dk
 
-    def average(self, p, v):
+    def average(self, p: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Returns the means (B, H, T, e) of the values with the weights p (B, H, T, S)."""
         self.remember(p, v)
         return p @ repeat_heads(v, p)
 
-    def average_backward(self, dy):
+    def average_backward(self, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         p, v = self.recall()
         dp = dy @ repeat_heads(v, p).mT                     # y = p @ v
         dv = sum_over_groups(p.mT @ dy, v)
         return dp, dv
 
-    def divisor(self, d):
+    def divisor(self, d: int) -> float:
         """Returns the number that the products of queries and keys of width d are divided by."""
         return math.sqrt(d)
 
 
-def check_shapes(q, k, v):
+def check_shapes(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> None:
     """Raises ValueError unless q, k and v have fitting shapes."""
     fits = q.ndim == k.ndim >= 2 and q.shape[:-3] == k.shape[:-3] and q.shape[-1] == k.shape[-1]
     fits = fits and k.shape[:-1] == v.shape[:-1]
@@ -87,7 +90,7 @@ def check_shapes(q, k, v):
                          "(B, H, T, d), (B, G, S, d) and (B, G, S, e) with H a multiple of G")
 
 
-def repeat_heads(k, q):
+def repeat_heads(k: np.ndarray, q: np.ndarray) -> np.ndarray:
     """(..., G, S, n) -> (..., H, S, n), where H is the number of heads of q: H/G neighboring heads are the same.
 
     With H == G this returns k itself.
@@ -97,7 +100,7 @@ def repeat_heads(k, q):
     return k.repeat(q.shape[-3] // k.shape[-3], -3)
 
 
-def sum_over_groups(dk, k):
+def sum_over_groups(dk: np.ndarray, k: np.ndarray) -> np.ndarray:
     """(..., H, S, n) -> (..., G, S, n), the shape of k: what the gradient of k is if repeat_heads(k, q) has dk."""
     if dk.shape == k.shape:
         return dk

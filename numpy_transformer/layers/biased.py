@@ -1,5 +1,8 @@
 """Attention whose scores get a bias that depends on the positions of query and key."""
 
+import numpy as np
+
+from ..types import Component, Seed
 from .attention import ScaledDotProductAttention
 from .token_positions import current_positions
 
@@ -19,12 +22,12 @@ class BiasedAttention(ScaledDotProductAttention):
     Source: Raffel et al. 2020, section 2.1; Press et al. 2022, section 3.
     """
 
-    def __init__(self, position_bias, dropout=0.0, rng=None):
+    def __init__(self, position_bias: Component, dropout: float = 0.0, rng: Seed = None) -> None:
         super().__init__(dropout, rng)
         self.position_bias = position_bias
 
     @classmethod
-    def made_from(cls, attention, position_bias):
+    def made_from(cls, attention: Component, position_bias: Component) -> "BiasedAttention":
         """Returns an attention that shares softmax and dropout with a plain one, and adds a bias to the scores.
 
         Raises: ValueError if the attention is not a ScaledDotProductAttention, and so has no scores to add to.
@@ -37,7 +40,7 @@ class BiasedAttention(ScaledDotProductAttention):
         biased.dropout = attention.dropout
         return biased
 
-    def score(self, q, k):
+    def score(self, q: np.ndarray, k: np.ndarray) -> np.ndarray:
         scores = super().score(q, k)
         if self.position_bias is not None:
             b = self.bias_for(scores.shape)
@@ -45,14 +48,14 @@ class BiasedAttention(ScaledDotProductAttention):
             scores += b
         return scores
 
-    def score_backward(self, dscores):
+    def score_backward(self, dscores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.position_bias is not None:
             ndim = self.recall()                # 3 if b is the same for the whole batch
             db = dscores if ndim > 3 else dscores.reshape(-1, *dscores.shape[-3:]).sum(0)
             self.position_bias.backward(db)
         return super().score_backward(dscores)
 
-    def bias_for(self, shape):
+    def bias_for(self, shape: tuple[int, ...]) -> np.ndarray:
         """Returns the bias (H, T, S) or (B, H, T, S) for scores of this shape."""
         num_heads = self.position_bias.num_heads
         if len(shape) < 3 or shape[-3] != num_heads:

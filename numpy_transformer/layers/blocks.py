@@ -1,11 +1,13 @@
 """Encoder and decoder blocks: attention and feed-forward, each inside a residual connection with a norm."""
 
 import inspect
+from typing import Any
 
 import numpy as np
 
 from ..argument_checks import check_choice
 from ..module import Module
+from ..types import Component, Seed
 from .dropout import Dropout
 from .feed_forward import make_feed_forward
 from .multi_head import CrossAttention, SelfAttention
@@ -30,7 +32,8 @@ class Block(Module):
     Source: Vaswani et al. 2017, sections 3.1 and 5.4; pre-norm: Xiong et al. 2020.
     """
 
-    def __init__(self, attention, feed_forward, norm1, norm2, dropout=0.0, norm="pre", rng=None):
+    def __init__(self, attention: Component, feed_forward: Component, norm1: Component, norm2: Component,
+                 dropout: float = 0.0, norm: str = "pre", rng: Seed = None) -> None:
         check_choice("norm", norm, ("pre", "post"))
         self.pre_norm = norm == "pre"
         self.norm1 = norm1
@@ -39,7 +42,7 @@ class Block(Module):
         self.feed_forward = feed_forward
         self.dropout = Dropout(dropout, rng)
 
-    def forward(self, x, mask=None):
+    def forward(self, x: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         if self.pre_norm:
             x = x + self.dropout(self.attention(self.norm1(x), mask))
             x = x + self.dropout(self.feed_forward(self.norm2(x)))
@@ -48,7 +51,7 @@ class Block(Module):
             x = self.norm2(x + self.dropout(self.feed_forward(x)))
         return x
 
-    def backward(self, dx):
+    def backward(self, dx: np.ndarray) -> np.ndarray:
         if self.pre_norm:
             dx = dx + self.norm2.backward(self.feed_forward.backward(self.dropout.backward(dx)))
             dx = dx + self.norm1.backward(self.attention.backward(self.dropout.backward(dx)))
@@ -59,7 +62,7 @@ class Block(Module):
             dx = dx + self.attention.backward(self.dropout.backward(dx))
         return dx
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"norm={'pre' if self.pre_norm else 'post'!r}"
 
 
@@ -77,12 +80,14 @@ class CrossBlock(Block):
     Source: Vaswani et al. 2017, section 3.1 and figure 1.
     """
 
-    def __init__(self, attention, cross_attention, feed_forward, norm1, norm2, norm3, dropout=0.0, norm="pre", rng=None):
+    def __init__(self, attention: Component, cross_attention: Component, feed_forward: Component, norm1: Component,
+                 norm2: Component, norm3: Component, dropout: float = 0.0, norm: str = "pre", rng: Seed = None) -> None:
         super().__init__(attention, feed_forward, norm1, norm2, dropout=dropout, norm=norm, rng=rng)
         self.cross_attention = cross_attention
         self.norm3 = norm3
 
-    def forward(self, x, memory, mask=None, memory_mask=None):
+    def forward(self, x: np.ndarray, memory: np.ndarray, mask: np.ndarray | None = None,
+                memory_mask: np.ndarray | None = None) -> np.ndarray:
         if self.pre_norm:
             x = x + self.dropout(self.attention(self.norm1(x), mask))
             x = x + self.dropout(self.cross_attention(self.norm2(x), memory, memory_mask))
@@ -93,7 +98,7 @@ class CrossBlock(Block):
             x = self.norm3(x + self.dropout(self.feed_forward(x)))
         return x
 
-    def backward(self, dx):
+    def backward(self, dx: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.pre_norm:
             dx = dx + self.norm3.backward(self.feed_forward.backward(self.dropout.backward(dx)))
             dx_query, dmemory = self.cross_attention.backward(self.dropout.backward(dx))
@@ -127,7 +132,8 @@ class EncoderBlock(Block):
     Source: Vaswani et al. 2017, sections 3.1 and 5.4; pre-norm: Xiong et al. 2020.
     """
 
-    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5, rng=None):
+    def __init__(self, d_model: int, num_heads: int, d_ff: int, dropout: float = 0.1, norm: str = "pre",
+                 activation: str = "relu", eps: float = 1e-5, rng: Seed = None) -> None:
         rng = np.random.default_rng(rng)
         attention = SelfAttention(d_model, num_heads, dropout=dropout, rng=rng)
         feed_forward = make_feed_forward(activation, d_model, d_ff, dropout=dropout, rng=rng)
@@ -149,11 +155,13 @@ class DecoderBlock(EncoderBlock):
     Source: Vaswani et al. 2017, section 3.1.
     """
 
-    def __new__(cls, *sizes, cross_attention=False, **options):
+    __signature__: inspect.Signature
+
+    def __new__(cls, *sizes: Any, cross_attention: bool = False, **options: Any) -> "DecoderBlock":
         return super().__new__(with_memory(cls, DecoderBlock, CrossAttentionBlock, cross_attention or sizes[7:8] == (True,)))
 
-    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                 cross_attention=False, rng=None):
+    def __init__(self, d_model: int, num_heads: int, d_ff: int, dropout: float = 0.1, norm: str = "pre",
+                 activation: str = "relu", eps: float = 1e-5, cross_attention: bool = False, rng: Seed = None) -> None:
         rng = np.random.default_rng(rng)
         super().__init__(d_model, num_heads, d_ff, dropout=dropout, norm=norm, activation=activation, eps=eps, rng=rng)
         if cross_attention:
@@ -170,13 +178,13 @@ class CrossAttentionBlock(CrossBlock, DecoderBlock):
     Source: Vaswani et al. 2017, section 3.1 and figure 1.
     """
 
-    def __init__(self, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                 cross_attention=True, rng=None):
+    def __init__(self, d_model: int, num_heads: int, d_ff: int, dropout: float = 0.1, norm: str = "pre",
+                 activation: str = "relu", eps: float = 1e-5, cross_attention: bool = True, rng: Seed = None) -> None:
         DecoderBlock.__init__(self, d_model, num_heads, d_ff, dropout=dropout, norm=norm, activation=activation, eps=eps,
                               cross_attention=True, rng=rng)
 
 
-def with_memory(cls, plain, crossing, wanted):
+def with_memory(cls: type[Module], plain: type[Module], crossing: type[Module], wanted: bool) -> Any:
     """Returns the class to make where `cls` is called with or without cross-attention: `crossing` in place of `plain`.
 
     Raises: ValueError for another class that has the forward of `plain`.

@@ -4,6 +4,7 @@ import numpy as np
 
 from ..argument_checks import check_array, check_numbers
 from ..module import Module
+from ..types import Seed
 
 
 class Dropout(Module):
@@ -17,7 +18,7 @@ class Dropout(Module):
     Source: Srivastava et al. 2014, section 10 ("inverted" scaling, so that evaluation needs no scaling).
     """
 
-    def __init__(self, p, rng=None):
+    def __init__(self, p: float, rng: Seed = None) -> None:
         check_numbers(p=p)
         if not 0 <= p < 1:
             raise ValueError(f"dropout p = {p} must lie in [0, 1): it is the probability of dropping an entry; "
@@ -25,7 +26,7 @@ class Dropout(Module):
         self.p = p
         self.rng = np.random.default_rng(rng)
 
-    def forward(self, x):
+    def forward(self, x: np.ndarray) -> np.ndarray:
         if not self.training or self.p == 0:
             self.remember(None)
             return x
@@ -34,11 +35,11 @@ class Dropout(Module):
         self.remember(scale)
         return x * scale
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         scale = self.recall()
         return dy if scale is None else dy * scale
 
-    def draw(self, x):
+    def draw(self, x: np.ndarray) -> np.ndarray:
         """Returns m / (1 - p) for an array like x. Each random number of 64 bits serves four entries, 16 bits each."""
         words = self.rng.integers(2 ** 64 - 1, size=-(-x.size // 4), dtype=np.uint64, endpoint=True)
         numbers = words.view(np.uint16)[:x.size].reshape(x.shape)

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..argument_checks import check_integers, check_last_dim, check_positive
 from ..module import Module, Parameter
+from ..types import Seed
 from .fast import add_product, rows
 from .initial_weights import normal
 
@@ -24,7 +25,8 @@ class Embedding(Module):
     Source: Vaswani et al. 2017, section 3.4.
     """
 
-    def __init__(self, vocab_size, d_model, scale=False, pad_id=None, rng=None):
+    def __init__(self, vocab_size: int, d_model: int, scale: bool = False, pad_id: int | None = None,
+                 rng: Seed = None) -> None:
         check_positive(vocab_size=vocab_size, d_model=d_model)
         if pad_id is not None:
             check_integers(pad_id, vocab_size, "pad_id", "vocab_size")
@@ -34,7 +36,7 @@ class Embedding(Module):
         self.factor = math.sqrt(d_model) if scale else 1.0
         self.weight = Parameter(normal(rng, (vocab_size, d_model), 1 / math.sqrt(d_model)))
 
-    def forward(self, ids):
+    def forward(self, ids: np.ndarray) -> np.ndarray:
         ids = check_integers(ids, self.vocab_size, "token ids", "vocab_size")
         self.remember(ids)
         y = self.weight.data.take(ids, axis=0)
@@ -44,7 +46,7 @@ class Embedding(Module):
             y[ids == self.pad_id] = 0
         return y
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> None:
         ids = self.recall()
         if self.factor != 1:
             dy = dy * self.factor
@@ -65,13 +67,13 @@ class Unembedding(Module):
     Source: Press and Wolf 2017; Vaswani et al. 2017, section 3.4; the factor: the published code of Raffel et al. 2020.
     """
 
-    def __init__(self, weight, factor=1.0):
+    def __init__(self, weight: Parameter, factor: float = 1.0) -> None:
         if not isinstance(weight, Parameter):
             raise TypeError(f"Unembedding shares a Parameter, got {type(weight).__name__}; pass embedding.weight")
         self.weight = weight
         self.factor = factor
 
-    def forward(self, x):
+    def forward(self, x: np.ndarray) -> np.ndarray:
         vocab_size, d_model = self.weight.data.shape
         check_last_dim(self, x, "d_model", d_model)
         if self.factor != 1:
@@ -80,7 +82,7 @@ class Unembedding(Module):
         logits = rows(x) @ self.weight.data.T
         return logits.reshape(*x.shape[:-1], vocab_size)
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         x = self.recall()                       # already multiplied by the factor
         add_product(self.weight.grad, rows(dy).T, rows(x))
         dx = (rows(dy) @ self.weight.data).reshape(x.shape)
@@ -88,7 +90,7 @@ class Unembedding(Module):
             dx *= self.factor
         return dx
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         vocab_size, d_model = self.weight.data.shape
         scaled = "" if self.factor == 1 else f", factor={self.factor}"
         return f"vocab_size={vocab_size}, d_model={d_model}{scaled}"

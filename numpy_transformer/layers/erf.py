@@ -4,6 +4,8 @@ The coefficients, lowest first, are a weighted least-squares fit at Chebyshev no
 float64. They are written down because a fit in float64 would depend on the machine.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 # erfc(z) = exp(-z²) p(u), where u = (z - 3) / (z + 3): fitted for z from 0 to 6 with weight exp(-z²); the error of erf is 6e-18.
@@ -22,7 +24,7 @@ COEFFICIENTS32 = (
     -6.093923418435418e-06, 1.6544089322447312e-07)
 
 
-def erf_and_exp(x):
+def erf_and_exp(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns erf(x) = (2 / sqrt(pi)) times the integral of exp(-t²) from 0 to x, and exp(-x²), entry by entry.
 
     erf is within 1e-15 of math.erf in float64 and within 3e-7 in float32. For complex x with a small imaginary part it
@@ -38,7 +40,7 @@ def erf_and_exp(x):
     return (1 - horner(COEFFICIENTS64, u) * exp) * sign, exp
 
 
-def erf(x):
+def erf(x: np.ndarray) -> np.ndarray:
     """Returns the error function of each entry of x."""
     if x.dtype != np.float32:
         return erf_and_exp(x)[0]
@@ -49,7 +51,7 @@ def erf(x):
     return np.tanh(z)
 
 
-def horner(coefficients, u):
+def horner(coefficients: Sequence[float], u: np.ndarray) -> np.ndarray:
     """Returns the polynomial with these coefficients, lowest first, at u."""
     *coefficients, highest = coefficients
     p = highest * u

@@ -1,14 +1,17 @@
 """The position-wise half of a block: two linear layers with an activation between them."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..argument_checks import check_choice
 from ..module import Module
+from ..types import Seed
 from .activations import GELU, ReLU, SiLU
 from .dropout import Dropout
 from .linear import Linear
 
-ACTIVATIONS = {"relu": ReLU, "gelu": GELU, "gelu_tanh": lambda: GELU("tanh"), "silu": SiLU}
+ACTIVATIONS: dict[str, Callable[[], Module]] = {"relu": ReLU, "gelu": GELU, "gelu_tanh": lambda: GELU("tanh"), "silu": SiLU}
 
 
 class FeedForward(Module):
@@ -27,7 +30,8 @@ class FeedForward(Module):
     Source: Vaswani et al. 2017, equation 2.
     """
 
-    def __init__(self, d_model, d_ff, activation="relu", dropout=0.0, bias=True, rng=None):
+    def __init__(self, d_model: int, d_ff: int, activation: str = "relu", dropout: float = 0.0, bias: bool = True,
+                 rng: Seed = None) -> None:
         check_choice("activation", activation, ACTIVATIONS)
         rng = np.random.default_rng(rng)
         self.up = Linear(d_model, d_ff, bias, rng)
@@ -35,10 +39,10 @@ class FeedForward(Module):
         self.dropout = Dropout(dropout, rng)
         self.down = Linear(d_ff, d_model, bias, rng)
 
-    def forward(self, x):
+    def forward(self, x: np.ndarray) -> np.ndarray:
         return self.down(self.dropout(self.activation(self.up(x))))
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         return self.up.backward(self.activation.backward(self.dropout.backward(self.down.backward(dy))))
 
 
@@ -59,7 +63,7 @@ class SwiGLU(Module):
     Source: Shazeer 2020, equation 6.
     """
 
-    def __init__(self, d_model, d_ff, bias=False, rng=None, activation="silu"):
+    def __init__(self, d_model: int, d_ff: int, bias: bool = False, rng: Seed = None, activation: str = "silu") -> None:
         check_choice("activation", activation, ACTIVATIONS)
         rng = np.random.default_rng(rng)
         self.gate = Linear(d_model, d_ff, bias, rng)
@@ -67,27 +71,28 @@ class SwiGLU(Module):
         self.up = Linear(d_model, d_ff, bias, rng)
         self.down = Linear(d_ff, d_model, bias, rng)
 
-    def forward(self, x):
+    def forward(self, x: np.ndarray) -> np.ndarray:
         a = self.activation(self.gate(x))
         u = self.up(x)
         self.remember(a, u)
         return self.down(a * u)
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         a, u = self.recall()
         dh = self.down.backward(dy)
         return self.gate.backward(self.activation.backward(dh * u)) + self.up.backward(dh * a)
 
 
 # What `activation` may be in a block besides the names in ACTIVATIONS: (d_model, d_ff, dropout, bias, rng) -> component
-FEED_FORWARDS = {
+FEED_FORWARDS: dict[str, Callable[..., Module]] = {
     "swiglu": lambda d_model, d_ff, dropout, bias, rng: SwiGLU(d_model, d_ff, bias, rng),
     "geglu": lambda d_model, d_ff, dropout, bias, rng: SwiGLU(d_model, d_ff, bias, rng, activation="gelu"),
     "geglu_tanh": lambda d_model, d_ff, dropout, bias, rng: SwiGLU(d_model, d_ff, bias, rng, activation="gelu_tanh"),
     "reglu": lambda d_model, d_ff, dropout, bias, rng: SwiGLU(d_model, d_ff, bias, rng, activation="relu")}
 
 
-def make_feed_forward(activation, d_model, d_ff, *, dropout=0.0, bias=True, rng=None):
+def make_feed_forward(activation: str, d_model: int, d_ff: int, *, dropout: float = 0.0, bias: bool = True,
+                      rng: Seed = None) -> Module:
     """Returns a FeedForward for a name in ACTIVATIONS, or what FEED_FORWARDS makes of any other name.
 
     Raises: ValueError for an unknown name.

@@ -1,6 +1,8 @@
 """Attention in blocks of keys: the same result as plain attention, with memory that grows with T instead of T S."""
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +31,7 @@ class FlashAttention(Module):
     Source: Dao et al. 2022, algorithms 1, 2 and 4; the running maximum: Milakov and Gimelshein 2018.
     """
 
-    def __init__(self, block_size=64, causal=False, dropout=0.0):
+    def __init__(self, block_size: int = 64, causal: bool = False, dropout: float = 0.0) -> None:
         check_positive(block_size=block_size)
         if dropout:
             raise ValueError(f"dropout = {dropout}: FlashAttention has no weights to drop; use 0 or plain attention")
@@ -37,7 +39,7 @@ class FlashAttention(Module):
         self.causal = causal
         self.weights = None
 
-    def forward(self, q, k, v, mask=None):
+    def forward(self, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         heads = np.shape(q)[:-1]
         q, k, v, mask = self.group(q, k, v, mask)
         v1 = np.concatenate([v, np.ones_like(v[..., :1])], -1)          # the column of ones sums up the total
@@ -58,7 +60,7 @@ class FlashAttention(Module):
         self.remember(q, k, v, mask, y, top, total)
         return y.reshape(*heads, -1)
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         q, k, v, mask, y, top, total = self.recall()                    # q is already divided by sqrt(d)
         du = np.divide(dy.reshape(y.shape), total, order="C")
         dots = sum_of_products(du, y)
@@ -75,7 +77,8 @@ class FlashAttention(Module):
         dq /= math.sqrt(q.shape[-1])
         return dq.reshape(*dy.shape[:-1], -1), dk.sum(-3), dv.sum(-3)
 
-    def group(self, q, k, v, mask):
+    def group(self, q: np.ndarray, k: np.ndarray, v: np.ndarray,
+              mask: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
         """Returns q / sqrt(d) and mask as (..., G, H/G, T, n), k and v as (..., G, 1, S, n), each head contiguous."""
         check_array(self, q, k, v)
         check_shapes(q, k, v)
@@ -92,7 +95,7 @@ class FlashAttention(Module):
                 mask = mask.reshape(*mask.shape[:-3], -1, heads_in_group, *mask.shape[-2:])
         return q, np.ascontiguousarray(k[..., None, :, :]), np.ascontiguousarray(v[..., None, :, :]), mask
 
-    def blocks(self, q, k, mask):
+    def blocks(self, q: np.ndarray, k: np.ndarray, mask: np.ndarray | None) -> Iterator[tuple[Any, Any, np.ndarray]]:
         """Yields (rows, keys, scores) of every block that at least one query may see; masked scores are -inf."""
         T, S = q.shape[-2], k.shape[-2]
         n = self.block_size

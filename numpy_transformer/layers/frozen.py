@@ -1,6 +1,11 @@
 """Frozen parameters: layers that neither compute nor store the gradient of their weight, and freeze and unfreeze."""
 
-from ..module import is_parameter, named_parts
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..module import Module, Parameter, ThisModule, is_parameter, named_parts
 from .embedding import Embedding, Unembedding
 from .fast import rows, sum_over_rows
 from .linear import Linear
@@ -12,10 +17,10 @@ class FrozenLinear(Linear):
     Backward: db = sum over rows of dy, unless b is frozen too,   dx = dy Wᵀ
     """
 
-    def remember(self, x):
+    def remember(self, x: np.ndarray) -> None:
         super().remember(x.shape)
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         dy_rows = rows(dy)
         if self.bias is not None and not self.bias.frozen:
             self.bias.grad += sum_over_rows(dy_rows)
@@ -28,7 +33,7 @@ class FrozenEmbedding(Embedding):
     Backward: dy -> None
     """
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> None:
         self.recall()
 
 
@@ -38,19 +43,19 @@ class FrozenUnembedding(Unembedding):
     Backward: dx = c dy E
     """
 
-    def remember(self, x):
+    def remember(self, x: np.ndarray) -> None:
         super().remember(x.shape)
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         dx = (rows(dy) @ self.weight.data).reshape(self.recall())
         return dx if self.factor == 1 else dx * self.factor
 
 
-FROZEN = {Linear: FrozenLinear, Embedding: FrozenEmbedding, Unembedding: FrozenUnembedding}
-THAWED = {frozen: plain for plain, frozen in FROZEN.items()}
+FROZEN: dict[type, type[Module]] = {Linear: FrozenLinear, Embedding: FrozenEmbedding, Unembedding: FrozenUnembedding}
+THAWED: dict[type, type[Module]] = {frozen: plain for plain, frozen in FROZEN.items()}
 
 
-def freeze(model, *names):
+def freeze(model: ThisModule, *names: str) -> ThisModule:
     """Freezes parameters: backward no longer computes their gradient, and training leaves them as they are.
 
     Optimizers, clip_grad_norm, Trainer, its checkpoints and gradcheck see only the parameters that are not frozen. Make
@@ -67,7 +72,7 @@ def freeze(model, *names):
     return set_frozen(model, names, True)
 
 
-def unfreeze(model, *names):
+def unfreeze(model: ThisModule, *names: str) -> ThisModule:
     """Undoes freeze for the parameters with these names, or for all; returns the model.
 
     Raises: ValueError for a name that the model does not have, or for the weight of a LoRALinear.
@@ -75,7 +80,7 @@ def unfreeze(model, *names):
     return set_frozen(model, names, False)
 
 
-def set_frozen(model, names, frozen):
+def set_frozen(model: ThisModule, names: Sequence[str], frozen: bool) -> ThisModule:
     parameters = [parameter for name in names or [""] for parameter in parameters_below(model, name)]
     if not frozen:
         check_can_be_trained(model, parameters)
@@ -85,7 +90,7 @@ def set_frozen(model, names, frozen):
     return replace(model, {key: module for key, module in new.items() if module is not None})
 
 
-def other_form(module):
+def other_form(module: Module) -> Module | None:
     """Returns a layer with the same parameters that does, or does not, compute the gradient of its weight; or None.
 
     None means that the module is as it should be: frozen if its weight is, and otherwise plain.
@@ -98,7 +103,7 @@ def other_form(module):
     return other
 
 
-def replace(model, new):
+def replace(model: Module, new: dict[int, Module]) -> Any:
     """Puts modules in the place of others, wherever these are attributes or in lists; `new` is {id: module}.
 
     Returns: model, or what takes its place
@@ -116,7 +121,7 @@ def replace(model, new):
     return replaced(model)
 
 
-def check_can_be_trained(model, parameters):
+def check_can_be_trained(model: Module, parameters: list[Parameter]) -> None:
     """Raises ValueError if a layer that does not compute the gradient of its weight cannot become one that does."""
     chosen = set(map(id, parameters))
     for name, module in model.named_modules():
@@ -125,12 +130,13 @@ def check_can_be_trained(model, parameters):
                              "merge_lora(model) first to train it")
 
 
-def parameters_below(model, name):
+def parameters_below(model: Module, name: str) -> list[Parameter]:
     """Returns the parameters of the part with a dotted name, each once; "" is the model itself.
 
     Raises: ValueError if there is no such part, or if it has no parameters.
     """
-    part, path = model, []
+    part: Any = model
+    path: list[str] = []
     for key in filter(None, name.split(".")):
         below = children(part)
         if key not in below:
@@ -145,7 +151,7 @@ def parameters_below(model, name):
     return found
 
 
-def children(part):
+def children(part: Any) -> dict[str, Any]:
     """Returns {name: part} of the modules, lists of modules and parameters directly below a part."""
     if isinstance(part, (list, tuple)):
         return {str(index): item for index, item in enumerate(part)}

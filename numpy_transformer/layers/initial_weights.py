@@ -8,30 +8,31 @@ import math
 import numpy as np
 
 from ..module import drawing, without_memory
+from ..types import Seed
 
 DTYPE = np.float32
 
 
-def xavier_uniform(rng, shape):
+def xavier_uniform(rng: Seed, shape: tuple[int, ...]) -> np.ndarray:
     """Uniform in ±sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010, equation 16)."""
     return uniform(rng, shape, math.sqrt(6 / sum(shape)))
 
 
-def uniform(rng, shape, bound):
+def uniform(rng: Seed, shape: tuple[int, ...], bound: float) -> np.ndarray:
     """Uniform in ±bound."""
     if not drawing():
         return without_memory(shape, DTYPE)
     return np.random.default_rng(rng).uniform(-bound, bound, shape).astype(DTYPE)
 
 
-def normal(rng, shape, std):
+def normal(rng: Seed, shape: tuple[int, ...], std: float) -> np.ndarray:
     """N(0, std²)."""
     if not drawing():
         return without_memory(shape, DTYPE)
     return (std * np.random.default_rng(rng).standard_normal(shape)).astype(DTYPE)
 
 
-def truncated_normal(rng, shape, std):
+def truncated_normal(rng: Seed, shape: tuple[int, ...], std: float) -> np.ndarray:
     """N(0, std²), where values beyond 2 std are drawn again; the standard deviation that results is 0.88 std."""
     if not drawing():
         return without_memory(shape, DTYPE)

@@ -4,6 +4,7 @@ import numpy as np
 
 from ..argument_checks import check_last_dim, check_positive
 from ..module import Module, Parameter
+from ..types import Seed
 from .fast import rows, sum_over_rows
 from .initial_weights import DTYPE, xavier_uniform
 
@@ -21,14 +22,14 @@ class Linear(Module):
     Source: Rumelhart, Hinton and Williams 1986, equations 1, 6 and 7.
     """
 
-    def __init__(self, d_in, d_out, bias=True, rng=None):
+    def __init__(self, d_in: int, d_out: int, bias: bool = True, rng: Seed = None) -> None:
         check_positive(d_in=d_in, d_out=d_out)
         self.d_in = d_in
         self.d_out = d_out
         self.weight = Parameter(xavier_uniform(rng, (d_in, d_out)))
         self.bias = Parameter(np.zeros(d_out, DTYPE)) if bias else None
 
-    def forward(self, x):
+    def forward(self, x: np.ndarray) -> np.ndarray:
         check_last_dim(self, x, "d_in", self.d_in)
         self.remember(x)
         y = rows(x) @ self.weight.data
@@ -36,7 +37,7 @@ class Linear(Module):
             y += self.bias.data
         return y.reshape(*x.shape[:-1], self.d_out)
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         x = self.recall()
         dy = rows(dy)
         self.weight.grad += rows(x).T @ dy
@@ -44,5 +45,5 @@ class Linear(Module):
             self.bias.grad += sum_over_rows(dy)
         return (dy @ self.weight.data.T).reshape(x.shape)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"d_in={self.d_in}, d_out={self.d_out}, bias={self.bias is not None}"

@@ -1,9 +1,13 @@
 """LoRA, low-rank adaptation: frozen weights, some of which have a trained update, the product of two small matrices."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from ..argument_checks import check_last_dim, check_positive
-from ..module import Module, Parameter, unfilled
+from ..module import Module, Parameter, ThisModule, unfilled
+from ..types import Seed
 from .fast import rows, sum_over_rows
 from .frozen import freeze, parameters_below, replace, unfreeze
 from .initial_weights import uniform
@@ -28,7 +32,7 @@ class LoRALinear(Module):
 
     keeps_weight_frozen = True
 
-    def __init__(self, linear, rank, alpha=None, rng=None):
+    def __init__(self, linear: Linear, rank: int, alpha: float | None = None, rng: Seed = None) -> None:
         check_update(linear, rank, alpha)
         self.d_in = linear.d_in
         self.d_out = linear.d_out
@@ -41,10 +45,10 @@ class LoRALinear(Module):
         self.B = Parameter(np.zeros((rank, self.d_out), dtype))
         self.training = linear.training
         self.remembering = linear.remembering
-        self._weight_before_merge = None
+        self._weight_before_merge: np.ndarray | None = None
         freeze(linear)
 
-    def forward(self, x):
+    def forward(self, x: np.ndarray) -> np.ndarray:
         check_last_dim(self, x, "d_in", self.d_in)
         y = rows(x) @ self.weight.data
         if self.bias is not None:
@@ -55,7 +59,7 @@ class LoRALinear(Module):
             self.remember(x, xA)
         return y.reshape(*x.shape[:-1], self.d_out)
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         if self.is_merged:
             raise RuntimeError("a merged LoRALinear cannot be trained; call unmerge() first")
         x, xA = self.recall()
@@ -68,24 +72,24 @@ class LoRALinear(Module):
         return (dy @ self.weight.data.T + dxA @ self.A.data.T).reshape(x.shape)
 
     @property
-    def is_merged(self):
+    def is_merged(self) -> bool:
         return self._weight_before_merge is not None
 
-    def merge(self):
+    def merge(self) -> "LoRALinear":
         """Adds s A B to W, so that forward is as fast as that of a Linear; returns self. W is kept for unmerge."""
         if not self.is_merged:
             self._weight_before_merge = self.weight.data.copy()
             self.weight.data += self.scale * (self.A.data @ self.B.data)
         return self
 
-    def unmerge(self):
+    def unmerge(self) -> "LoRALinear":
         """Restores W exactly as it was before merge; returns self."""
-        if self.is_merged:
+        if self._weight_before_merge is not None:
             self.weight.data = self._weight_before_merge
             self._weight_before_merge = None
         return self
 
-    def to_linear(self):
+    def to_linear(self) -> Linear:
         """Merges, and returns a Linear with the weight W + s A B and the bias b."""
         self.merge()
         with unfilled():
@@ -96,11 +100,11 @@ class LoRALinear(Module):
         linear.remembering = self.remembering
         return linear
 
-    def extra_repr(self):
-        return f"{Linear.extra_repr(self)}, rank={self.rank}, scale={self.scale:g}"
+    def extra_repr(self) -> str:
+        return f"d_in={self.d_in}, d_out={self.d_out}, bias={self.bias is not None}, rank={self.rank}, scale={self.scale:g}"
 
 
-def check_update(linear, rank, alpha):
+def check_update(linear: Linear, rank: int, alpha: float | None) -> None:
     """Raises ValueError if a Linear cannot have an update of this rank, multiplied by alpha / rank."""
     check_positive(rank=rank)
     if alpha is not None and not alpha > 0:
@@ -111,7 +115,8 @@ def check_update(linear, rank, alpha):
                          "of W has a higher rank than these; 4 to 16 is usual")
 
 
-def add_lora(model, rank=8, targets=("query", "value"), alpha=None, trained=(), rng=None):
+def add_lora(model: ThisModule, rank: int = 8, targets: str | Sequence[str] = ("query", "value"), alpha: float | None = None,
+             trained: Sequence[str] = (), rng: Seed = None) -> ThisModule:
     """Freezes a model except for new low-rank updates of some of its Linears, which become LoRALinears.
 
     The output stays the same at first. Make the optimizer afterwards. The parameters keep their names; those of a
@@ -143,7 +148,7 @@ def add_lora(model, rank=8, targets=("query", "value"), alpha=None, trained=(), 
     return model
 
 
-def merge_lora(model):
+def merge_lora(model: Module) -> Any:
     """Turns every LoRALinear into a Linear with the weight W + s A B; returns the model, in which nothing is frozen.
 
     Raises: ValueError if the model has no LoRALinear.
@@ -155,7 +160,7 @@ def merge_lora(model):
     return unfreeze(model)
 
 
-def linears_called(model, targets):
+def linears_called(model: Module, targets: str | Sequence[str]) -> list[Linear]:
     """Returns a list of the Linears whose dotted name is one of the targets, or ends with one."""
     linears = [(name, module) for name, module in model.named_modules() if isinstance(module, Linear) and name]
     if any(isinstance(module, LoRALinear) for _, module in model.named_modules()):
@@ -170,5 +175,5 @@ def linears_called(model, targets):
     return [linear for name, linear in linears if any(is_called(name, target) for target in targets)]
 
 
-def is_called(name, target):
+def is_called(name: str, target: str) -> bool:
     return f".{name}".endswith(f".{target}")

@@ -19,20 +19,20 @@ class CrossEntropyLoss(Module):
     Source: label smoothing: Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4.
     """
 
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
+    def __init__(self, label_smoothing: float = 0.0, ignore_id: int | None = None) -> None:
         check_numbers(label_smoothing=label_smoothing)
         if not 0 <= label_smoothing < 1:
             raise ValueError(f"label_smoothing = {label_smoothing} must lie in [0, 1); the paper uses 0.1")
         self.label_smoothing = label_smoothing
         self.ignore_id = ignore_id
 
-    def forward(self, logits, targets):
+    def forward(self, logits: np.ndarray, targets: np.ndarray) -> float:
         targets, counted = self.check_targets(logits, targets)
         loss, p = in_blocks_of_rows(self.losses, rows(logits), targets)
         self.remember(p, targets, counted, logits.shape)
         return loss[counted].sum() / self.count
 
-    def backward(self, dy=1.0):
+    def backward(self, dy: float = 1.0) -> np.ndarray:
         dz, targets, counted, shape = self.recall()         # dz begins as p, an array that no one else uses
         dy = float(dy) / int(np.count_nonzero(counted))
         dz *= dy                                            # minus q dy, in two parts
@@ -42,7 +42,7 @@ class CrossEntropyLoss(Module):
         dz[~counted] = 0
         return dz.reshape(shape)
 
-    def losses(self, logits, targets):
+    def losses(self, logits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the loss of each target (N,), and p = softmax(z) (N, V)."""
         z = subtract_max(logits)
         p = np.exp(z)
@@ -53,7 +53,7 @@ class CrossEntropyLoss(Module):
             loss -= self.label_smoothing * z.mean(-1)
         return loss, p
 
-    def check_targets(self, logits, targets):
+    def check_targets(self, logits: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns the targets as N class ids, 0 where they are ignored, and N booleans: which of them count."""
         check_array(self, logits)
         targets = np.asarray(targets)
@@ -80,7 +80,7 @@ class BinaryCrossEntropyLoss(Module):
     Source: Bishop 2006, equation 4.90.
     """
 
-    def forward(self, logits, targets):
+    def forward(self, logits: np.ndarray, targets: np.ndarray) -> float:
         check_array(self, logits)
         targets = np.asarray(targets, logits.real.dtype)
         if targets.shape != logits.shape or not targets.size:
@@ -94,7 +94,7 @@ class BinaryCrossEntropyLoss(Module):
         loss = np.where(positive, logits, 0) + np.log1p(np.exp(np.where(positive, -logits, logits)))
         return (loss - targets * logits).sum() / self.count
 
-    def backward(self, dy=1.0):
+    def backward(self, dy: float = 1.0) -> np.ndarray:
         logits, targets = self.recall()
         sigma = (1 + np.tanh(logits / 2)) / 2               # σ(z), in a form that cannot overflow
         return (sigma - targets) * (float(dy) / targets.size)

@@ -6,7 +6,7 @@ from ..argument_checks import check_positive
 from ..module import Module
 
 
-def causal_mask(T, offset=0):
+def causal_mask(T: int, offset: int = 0) -> np.ndarray:
     """Returns the mask (1, 1, T, offset + T) in which query t may attend to the keys 0 to offset + t.
 
     Parameters: T : int, the number of queries; offset : int (0), the number of keys before those of the queries
@@ -16,7 +16,7 @@ def causal_mask(T, offset=0):
     return np.tri(T, offset + T, offset, dtype=bool)[None, None]
 
 
-def padding_mask(ids, pad_id=0):
+def padding_mask(ids: np.ndarray, pad_id: int = 0) -> np.ndarray:
     """Returns the mask (B, 1, 1, S) for ids (B, S), or (1, 1, 1, S) for ids (S,), that hides all tokens with pad_id.
 
     Parameters: ids : integers; pad_id : int (0)
@@ -29,16 +29,16 @@ def padding_mask(ids, pad_id=0):
     return np.atleast_2d(ids != pad_id)[:, None, None, :]
 
 
-def combine_masks(*masks):
+def combine_masks(*masks: np.ndarray | None) -> np.ndarray | None:
     """Returns the mask that allows what all given masks allow. None allows everything; only Nones give None.
 
     Raises: ValueError if the shapes do not broadcast.
     """
-    masks = [check_boolean(mask) for mask in masks if mask is not None]
-    if not masks:
+    checked = [check_boolean(mask) for mask in masks if mask is not None]
+    if not checked:
         return None
-    combined = masks[0]
-    for mask in masks[1:]:
+    combined = checked[0]
+    for mask in checked[1:]:
         try:
             combined = combined & mask
         except ValueError:
@@ -47,7 +47,7 @@ def combine_masks(*masks):
     return combined
 
 
-def check_boolean(mask):
+def check_boolean(mask: np.ndarray) -> np.ndarray:
     """Returns the mask as an array; raises an error unless it is boolean and 2-D or 4-D."""
     mask = np.asarray(mask)
     if mask.dtype != bool:
@@ -60,7 +60,7 @@ def check_boolean(mask):
     return mask
 
 
-def fit_mask(mask, shape):
+def fit_mask(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Returns the mask, checked, in a shape that broadcasts to scores of this shape."""
     mask = check_boolean(mask)
     while mask.ndim > max(len(shape), 2) and mask.shape[0] == 1:
@@ -75,7 +75,7 @@ def fit_mask(mask, shape):
     return mask
 
 
-def mask_scores(scores, mask):
+def mask_scores(scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """Writes -inf into the scores, in place, where the mask is False; returns them."""
     np.copyto(scores, -np.inf, where=~mask)
     return scores
@@ -91,12 +91,12 @@ class AttentionMask(Module):
     Source: Vaswani et al. 2017, section 3.2.3 ("setting to -inf").
     """
 
-    def forward(self, scores, mask=None):
+    def forward(self, scores: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         if mask is not None:
             mask = fit_mask(mask, scores.shape)
         self.remember(mask)
         return scores if mask is None else mask_scores(scores.copy(), mask)
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         mask = self.recall()
         return dy if mask is None else np.where(mask, dy, 0)

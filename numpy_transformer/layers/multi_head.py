@@ -1,9 +1,12 @@
 """Multi-head attention and its two uses: a sequence attends to itself, or to another sequence."""
 
+from typing import Any
+
 import numpy as np
 
 from ..argument_checks import check_divides, check_positive
 from ..module import Module, Parameter
+from ..types import Component, Seed
 from .attention import ScaledDotProductAttention
 from .grouped import GroupedAttention
 from .heads import merge_heads, split_heads
@@ -11,7 +14,7 @@ from .linear import Linear
 from .token_positions import current_positions
 
 
-def width_of_head(d_model, num_heads, d_head=None):
+def width_of_head(d_model: int, num_heads: int, d_head: int | None = None) -> int:
     """Returns d_head, or d_model / num_heads if it is None.
 
     Raises: ValueError unless the result is a positive integer.
@@ -44,8 +47,9 @@ class MultiHeadAttention(Module):
     Source: Vaswani et al. 2017, section 3.2.2.
     """
 
-    def __init__(self, d_model, num_heads, num_kv_heads=None, dropout=0.0, bias=True, rotary=None, attention=None,
-                 rng=None, d_head=None):
+    def __init__(self, d_model: int, num_heads: int, num_kv_heads: int | None = None, dropout: float = 0.0,
+                 bias: bool = True, rotary: Component | None = None, attention: Component | None = None, rng: Seed = None,
+                 d_head: int | None = None) -> None:
         d_head = width_of_head(d_model, num_heads, d_head)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         check_divides("num_heads", num_heads, "num_kv_heads", num_kv_heads)
@@ -63,11 +67,11 @@ class MultiHeadAttention(Module):
         self.output = Linear(num_heads * d_head, d_model, bias, rng)
 
     @property
-    def weights(self):
+    def weights(self) -> np.ndarray | None:
         """The attention weights (B, H, T, S) of the latest forward."""
         return self.attention.weights
 
-    def forward(self, query, key, value, mask=None):
+    def forward(self, query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         if np.ndim(query) < 2 or np.ndim(key) < 2:
             raise ValueError(f"attention takes (B, T, d_model) or (T, d_model), got shapes {np.shape(query)} and "
                              f"{np.shape(key)}; add the missing axis with x[None]")
@@ -80,7 +84,7 @@ class MultiHeadAttention(Module):
             k = self.rotary(k, positions=positions)
         return self.output(merge_heads(self.attention(q, k, v, mask)))
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         dq, dk, dv = self.attention.backward(split_heads(self.output.backward(dy), self.num_heads))
         if self.rotary is not None:
             dk = self.rotary.backward(dk)       # last in, first out
@@ -90,7 +94,7 @@ class MultiHeadAttention(Module):
         dvalue = self.value.backward(merge_heads(dv))
         return dquery, dkey, dvalue
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         grouped = f", num_kv_heads={self.num_kv_heads}" if self.num_kv_heads != self.num_heads else ""
         return f"d_model={self.query.d_in}, num_heads={self.num_heads}{grouped}"
 
@@ -107,10 +111,10 @@ class SelfAttention(MultiHeadAttention):
     Source: Vaswani et al. 2017, section 3.2.3.
     """
 
-    def forward(self, x, mask=None):
+    def forward(self, x: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         return super().forward(x, x, x, mask)
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         dquery, dkey, dvalue = super().backward(dy)
         return dquery + dkey + dvalue
 
@@ -128,15 +132,15 @@ class CrossAttention(MultiHeadAttention):
     Source: Vaswani et al. 2017, section 3.2.3.
     """
 
-    def forward(self, x, memory, mask=None):
+    def forward(self, x: np.ndarray, memory: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         return super().forward(x, memory, memory, mask)
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         dquery, dkey, dvalue = super().backward(dy)
         return dquery, dkey + dvalue
 
 
-def add_qkv_bias(attention):
+def add_qkv_bias(attention: Component) -> Any:
     """Gives the Linears query, key and value of an attention without biases one each, zeros at first, as in Qwen2."""
     for linear in (attention.query, attention.key, attention.value):
         linear.bias = Parameter(np.zeros(linear.d_out, linear.weight.data.dtype))

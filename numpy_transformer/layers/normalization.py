@@ -1,5 +1,7 @@
 """LayerNorm and RMSNorm: each token is normalized by itself, over its features."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..argument_checks import check_choice, check_last_dim, check_positive
@@ -21,14 +23,14 @@ class LayerNorm(Module):
     Source: Ba, Kiros and Hinton 2016, equations 3 and 4; σ² divides by n.
     """
 
-    def __init__(self, d_model, eps=1e-5, bias=True):
+    def __init__(self, d_model: int, eps: float = 1e-5, bias: bool = True) -> None:
         check_positive(d_model=d_model)
         self.d_model = d_model
         self.eps = eps
         self.gamma = Parameter(np.ones(d_model, DTYPE))
         self.beta = Parameter(np.zeros(d_model, DTYPE)) if bias else None
 
-    def forward(self, x):
+    def forward(self, x: np.ndarray) -> np.ndarray:
         check_last_dim(self, x, "d_model", self.d_model)
         centered = x - mean(x)
         inverse_std = 1 / np.sqrt(mean_of_products(centered, centered) + self.eps)
@@ -39,7 +41,7 @@ class LayerNorm(Module):
             y += self.beta.data
         return y
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         x_hat, inverse_std = self.recall()
         gamma = self.gamma.data
         dy_x_hat = dy * x_hat
@@ -50,7 +52,7 @@ class LayerNorm(Module):
         mean_g_x_hat = mean_of_products(dy_x_hat, gamma)        # g x̂ = γ (dy x̂)
         return (g - mean(g) - x_hat * mean_g_x_hat) * inverse_std
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"d_model={self.d_model}, eps={self.eps}, bias={self.beta is not None}"
 
 
@@ -66,20 +68,20 @@ class RMSNorm(Module):
     Source: Zhang and Sennrich 2019, equation 4.
     """
 
-    def __init__(self, d_model, eps=1e-6):
+    def __init__(self, d_model: int, eps: float = 1e-6) -> None:
         check_positive(d_model=d_model)
         self.d_model = d_model
         self.eps = eps
         self.gamma = Parameter(np.ones(d_model, DTYPE))
 
-    def forward(self, x):
+    def forward(self, x: np.ndarray) -> np.ndarray:
         check_last_dim(self, x, "d_model", self.d_model)
         inverse_rms = 1 / np.sqrt(mean_of_products(x, x) + self.eps)
         x_hat = x * inverse_rms
         self.remember(x_hat, inverse_rms)
         return x_hat * self.gamma.data
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         x_hat, inverse_rms = self.recall()
         self.gamma.grad += sum_over_rows(dy * x_hat)
         g = self.gamma.data * dy
@@ -87,10 +89,10 @@ class RMSNorm(Module):
 
 
 # What `norm_layer` may be: (d_model, eps, bias) -> component
-NORMS = {"layer": LayerNorm, "rms": lambda d_model, eps, bias: RMSNorm(d_model, eps)}
+NORMS: dict[str, Callable[..., Module]] = {"layer": LayerNorm, "rms": lambda d_model, eps, bias: RMSNorm(d_model, eps)}
 
 
-def make_norm(norm_layer, d_model, eps, *, bias=True):
+def make_norm(norm_layer: str, d_model: int, eps: float, *, bias: bool = True) -> Module:
     """Returns what NORMS makes of a name: a LayerNorm for "layer", an RMSNorm, which has no bias, for "rms".
 
     Raises: ValueError for an unknown name.

@@ -15,7 +15,7 @@ class MaskedMean(Module):
     Source: average pooling; without the padding tokens: Reimers and Gurevych 2019, section 3.
     """
 
-    def forward(self, x, token_mask=None):
+    def forward(self, x: np.ndarray, token_mask: np.ndarray | None = None) -> np.ndarray:
         check_array(self, x)
         if token_mask is None:
             token_mask = np.ones(x.shape[:-1], bool)
@@ -25,7 +25,7 @@ class MaskedMean(Module):
         self.remember(weights)
         return (weights[..., None, :] @ x)[..., 0, :]
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         weights = self.recall()
         return weights[..., None] * dy[..., None, :]
 
@@ -40,14 +40,14 @@ class FirstToken(Module):
     Source: Devlin et al. 2019, section 3.
     """
 
-    def forward(self, x, token_mask=None):
+    def forward(self, x: np.ndarray, token_mask: np.ndarray | None = None) -> np.ndarray:
         check_array(self, x)
         if token_mask is not None:
             check_token_mask(token_mask, x.shape[:-1])
         self.remember(x.shape)
         return x[..., 0, :]
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         dx = np.zeros(self.recall(), dy.dtype)
         dx[..., 0, :] = dy
         return dx

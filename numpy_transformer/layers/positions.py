@@ -1,14 +1,17 @@
 """Positions that are added to the embeddings: fixed sinusoids, or a learned table."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from ..argument_checks import check_integers, check_last_dim, check_positive
 from ..module import Module, Parameter
+from ..types import DTypeLike, Seed
 from .dropout import Dropout
 from .initial_weights import DTYPE, normal
 
 
-def sinusoid(max_len, d_model):
+def sinusoid(max_len: int, d_model: int) -> np.ndarray:
     """Returns (max_len, d_model) in float64: PE[t, 2i] = sin(t / 10000^(2i/D)), PE[t, 2i+1] = cos(the same)."""
     angles = np.arange(max_len)[:, None] / 10000 ** (np.arange(0, d_model, 2) / d_model)
     table = np.empty((max_len, d_model))
@@ -17,7 +20,7 @@ def sinusoid(max_len, d_model):
     return table
 
 
-def table_rows(layer, x, offset, positions):
+def table_rows(layer: Any, x: np.ndarray, offset: int, positions: np.ndarray | None) -> slice | np.ndarray:
     """Returns an index into the layer's table for x (..., T, D): a slice, or the given positions (T,) or (B, T)."""
     length = x.shape[-2] if np.ndim(x) >= 2 else 0
     if length == 0:
@@ -31,6 +34,15 @@ def table_rows(layer, x, offset, positions):
         raise ValueError(f"a sequence of {offset + length} tokens is longer than max_len = {layer.max_len}; "
                          "shorten it, or build the model with a larger max_len")
     return slice(offset, offset + length)
+
+
+class PositionSizes(NamedTuple):
+    """What a kind of positions has to know of the model that it is made for."""
+    d_model: int
+    num_heads: int
+    d_head: int
+    max_len: int
+    causal: bool
 
 
 class SinusoidalPositionalEncoding(Module):
@@ -52,7 +64,7 @@ class SinusoidalPositionalEncoding(Module):
 
     place = "embeddings"
 
-    def __init__(self, d_model, max_len=5000, dropout=0.0, rng=None):
+    def __init__(self, d_model: int, max_len: int = 5000, dropout: float = 0.0, rng: Seed = None) -> None:
         check_positive(d_model=d_model, max_len=max_len)
         self.d_model = d_model
         self.max_len = max_len
@@ -60,17 +72,17 @@ class SinusoidalPositionalEncoding(Module):
         self.build_tables(DTYPE)
 
     @classmethod
-    def of_sizes(cls, sizes, rng):
+    def of_sizes(cls, sizes: PositionSizes, rng: Seed) -> "SinusoidalPositionalEncoding":
         return cls(sizes.d_model, sizes.max_len, rng=rng)
 
-    def build_tables(self, dtype):
+    def build_tables(self, dtype: DTypeLike) -> None:
         self.table = sinusoid(self.max_len, self.d_model).astype(dtype)
 
-    def forward(self, x, offset=0, positions=None):
+    def forward(self, x: np.ndarray, offset: int = 0, positions: np.ndarray | None = None) -> np.ndarray:
         check_last_dim(self, x, "d_model", self.d_model)
         return self.dropout(x + self.table[table_rows(self, x, offset, positions)])
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         return self.dropout.backward(dy)
 
 
@@ -87,23 +99,23 @@ class LearnedPositionalEmbedding(Module):
 
     place = "embeddings"
 
-    def __init__(self, max_len, d_model, rng=None):
+    def __init__(self, max_len: int, d_model: int, rng: Seed = None) -> None:
         check_positive(max_len=max_len, d_model=d_model)
         self.max_len = max_len
         self.d_model = d_model
         self.weight = Parameter(normal(rng, (max_len, d_model), 0.02))
 
     @classmethod
-    def of_sizes(cls, sizes, rng):
+    def of_sizes(cls, sizes: PositionSizes, rng: Seed) -> "LearnedPositionalEmbedding":
         return cls(sizes.max_len, sizes.d_model, rng)
 
-    def forward(self, x, offset=0, positions=None):
+    def forward(self, x: np.ndarray, offset: int = 0, positions: np.ndarray | None = None) -> np.ndarray:
         check_last_dim(self, x, "d_model", self.d_model)
         index = table_rows(self, x, offset, positions)
         self.remember(index)
         return x + self.weight.data[index]
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         index = self.recall()
         if isinstance(index, slice):            # consecutive positions: sum over the batch
             self.weight.grad[index] += dy.reshape(-1, *dy.shape[-2:]).sum(0)
@@ -116,4 +128,4 @@ class LearnedPositionalEmbedding(Module):
 #     "embeddings"    it is called with the embeddings, as here
 #     "heads"         SelfAttention calls it with the queries and the keys of its heads: RotaryEmbedding
 #     "scores"        BiasedAttention adds what it returns to the scores: ALiBi, RelativePositionBias
-POSITIONS = {"learned": LearnedPositionalEmbedding, "sinusoidal": SinusoidalPositionalEncoding}
+POSITIONS: dict[str, Any] = {"learned": LearnedPositionalEmbedding, "sinusoidal": SinusoidalPositionalEncoding}

@@ -7,9 +7,10 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from ..argument_checks import check_choice, check_positive
 from ..module import Module, Parameter
+from ..types import Component, Seed
 from .biased import BiasedAttention
 from .initial_weights import normal
-from .positions import POSITIONS
+from .positions import POSITIONS, PositionSizes
 
 
 class UnscaledAttention(BiasedAttention):
@@ -27,10 +28,10 @@ class UnscaledAttention(BiasedAttention):
     Source: Raffel et al. 2020, section 2.1; without the scale: its published code.
     """
 
-    def __init__(self, position_bias=None, dropout=0.0, rng=None):
+    def __init__(self, position_bias: Component | None = None, dropout: float = 0.0, rng: Seed = None) -> None:
         super().__init__(position_bias, dropout, rng)
 
-    def divisor(self, d):
+    def divisor(self, d: int) -> float:
         return 1.0
 
 
@@ -58,7 +59,8 @@ class RelativePositionBias(Module):
     place = "scores"
     biased = UnscaledAttention.made_from
 
-    def __init__(self, num_heads, num_buckets=32, max_distance=128, causal=False, rng=None):
+    def __init__(self, num_heads: int, num_buckets: int = 32, max_distance: int = 128, causal: bool = False,
+                 rng: Seed = None) -> None:
         check_positive(num_heads=num_heads, num_buckets=num_buckets, max_distance=max_distance)
         check_choice("causal", causal, (True, False))
         self.num_heads = num_heads
@@ -74,10 +76,10 @@ class RelativePositionBias(Module):
         self.weight = Parameter(normal(rng, (num_buckets, num_heads), 0.02))
 
     @classmethod
-    def of_sizes(cls, sizes, rng):
+    def of_sizes(cls, sizes: PositionSizes, rng: Seed) -> "RelativePositionBias":
         return cls(sizes.num_heads, causal=sizes.causal, rng=rng)
 
-    def forward(self, T, S, positions=None):
+    def forward(self, T: int, S: int, positions: np.ndarray | None = None) -> np.ndarray:
         if not 1 <= T <= S:
             raise ValueError(f"{T} queries and {S} tokens: the queries are the last of the tokens, so wanted from 1 to "
                              f"{S} queries")
@@ -90,7 +92,7 @@ class RelativePositionBias(Module):
         self.remember(buckets)
         return sliding_window_view(by_distance, S, axis=-1)[:, ::-1]        # (H, T, S): the last window comes first
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> None:
         buckets = self.recall()
         if buckets.ndim > 1:                                # each pair of tokens has its own
             np.add.at(self.weight.grad, buckets, np.moveaxis(dy, -3, -1))
@@ -101,7 +103,7 @@ class RelativePositionBias(Module):
             by_distance[:, T - 1 - t:][:, :S] += dy[:, t]
         np.add.at(self.weight.grad, buckets, by_distance.T)
 
-    def buckets(self, distances):
+    def buckets(self, distances: np.ndarray) -> np.ndarray:
         """Returns the bucket of each distance, from the query to the key: negative for keys before the query."""
         length = np.maximum(-distances, 0) if self.causal else np.abs(distances)
         ratio = np.maximum(length, self.near).astype(np.float32) / self.near        # float32 as in the published code

@@ -1,11 +1,14 @@
 """Rotary positions: queries and keys are rotated by an angle that grows with the position."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ..argument_checks import check_choice, check_integers, check_last_dim, check_positive
 from ..module import Module
+from ..types import DTypeLike, Seed
 from .initial_weights import DTYPE
-from .positions import POSITIONS
+from .positions import POSITIONS, PositionSizes
 
 
 class RotaryEmbedding(Module):
@@ -29,46 +32,45 @@ class RotaryEmbedding(Module):
 
     place = "heads"
 
-    def __init__(self, d_head, base=10000.0, interleaved=True, frequencies=None):
+    def __init__(self, d_head: int, base: float = 10000.0, interleaved: bool = True,
+                 frequencies: Sequence[float] | np.ndarray | None = None) -> None:
         check_positive(d_head=d_head)
         if d_head % 2:
             raise ValueError(f"d_head = {d_head} must be even: rotary positions rotate pairs of features; "
                              "choose d_model and num_heads so that their ratio is even")
         check_choice("interleaved", interleaved, (True, False))
+        self.d_head = d_head
+        self.base = base if frequencies is None else None               # given frequencies need not be powers of one number
         if frequencies is None:
             frequencies = base ** (-np.arange(0, d_head, 2) / d_head)
-        else:
-            base = None                         # given frequencies need not be powers of one number
         if np.shape(frequencies) != (d_head // 2,):
             raise ValueError(f"frequencies have shape {np.shape(frequencies)}: a head of d_head = {d_head} features "
                              f"has {d_head // 2} pairs; pass one frequency for each of them")
-        self.d_head = d_head
-        self.base = base
         self.frequencies = np.array(frequencies, np.float64)
         self.interleaved = interleaved
         self.length = 64                        # positions in the tables, which grow when a longer x comes
         self.build_tables(DTYPE)
 
     @classmethod
-    def of_sizes(cls, sizes, rng):
+    def of_sizes(cls, sizes: PositionSizes, rng: Seed) -> "RotaryEmbedding":
         return cls(sizes.d_head)
 
-    def build_tables(self, dtype):
+    def build_tables(self, dtype: DTypeLike) -> None:
         angles = np.arange(self.length)[:, None] * self.frequencies
         self.cos = np.cos(angles).astype(dtype)
         self.sin = np.sin(angles).astype(dtype)
 
-    def forward(self, x, offset=0, positions=None):
+    def forward(self, x: np.ndarray, offset: int = 0, positions: np.ndarray | None = None) -> np.ndarray:
         check_last_dim(self, x, "d_head", self.d_head)
         cos, sin = self.angles(x, offset, positions)
         self.remember(cos, sin)
         return self.rotate(x, cos, sin)
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         cos, sin = self.recall()
         return self.rotate(dy, cos, -sin)
 
-    def rotate(self, x, cos, sin):
+    def rotate(self, x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
         y = np.empty(x.shape, np.result_type(x, cos))
         a, b = self.pairs(x)
         y_a, y_b = self.pairs(y)                # views of y
@@ -76,20 +78,20 @@ class RotaryEmbedding(Module):
         y_b[...] = a * sin + b * cos
         return y
 
-    def pairs(self, x):
+    def pairs(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns views of the first and of the second features of all pairs."""
         if self.interleaved:
             return x[..., 0::2], x[..., 1::2]
         return x[..., :self.d_head // 2], x[..., self.d_head // 2:]
 
-    def angles(self, x, offset, positions):
+    def angles(self, x: np.ndarray, offset: int, positions: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Returns cosines and sines, of shapes that broadcast to the pairs of x."""
         if x.ndim < 2 or offset < 0:
             raise ValueError(f"RotaryEmbedding takes (..., T, d_head) from offset 0 on, got shape {x.shape} and offset "
                              f"{offset}; add the missing axis with x[None]")
         if positions is None:
             end = offset + x.shape[-2]
-            index = slice(offset, end)
+            index: slice | np.ndarray = slice(offset, end)
         else:
             index = check_integers(positions, 2 ** 31, "positions", "limit")
             end = int(index.max()) + 1

@@ -17,14 +17,14 @@ class Softmax(Module):
     Source: Bridle 1990.
     """
 
-    def forward(self, x):
+    def forward(self, x: np.ndarray) -> np.ndarray:
         check_array(self, x)
         y, total = exp_and_sum(x)               # of x minus a constant that prevents overflow
         y /= total
         self.remember(y)
         return y
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         y = self.recall()
         return y * (dy - sum_of_products(dy, y))
 
@@ -37,13 +37,13 @@ class LogSoftmax(Module):
     Source: the output of the annotated Transformer's generator (Rush 2018).
     """
 
-    def forward(self, x):
+    def forward(self, x: np.ndarray) -> np.ndarray:
         check_array(self, x)
         z = subtract_max(x)
         y = z - np.log(sum_over_features(np.exp(z)))
         self.remember(y)
         return y
 
-    def backward(self, dy):
+    def backward(self, dy: np.ndarray) -> np.ndarray:
         y = self.recall()
         return dy - np.exp(y) * sum_over_features(dy)

@@ -1,6 +1,7 @@
 """The language model that consists of a decoder."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +12,11 @@ from ..layers.flash import ATTENTIONS
 from ..layers.linear import Linear
 from ..layers.masks import causal_mask, combine_masks
 from ..layers.multi_head import width_of_head
+from ..layers.positions import PositionSizes
 from ..layers.token_positions import token_positions
+from ..types import Component, Seed
 from .initialization import initialize
-from .parts import BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of
+from .parts import BlockSettings, Sizes, make_positions, place_in_attention, settings_of, sizes_of
 from .rebuildable import RebuildableModel
 
 
@@ -65,8 +68,8 @@ class CausalLanguageModel(RebuildableModel):
 
     Settings = CausalSettings
 
-    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=1024, dropout=0.0, rng=None,
-                 **settings):
+    def __init__(self, vocab_size: int, d_model: int, num_heads: int, num_layers: int, d_ff: int | None = None,
+                 max_len: int = 1024, dropout: float = 0.0, rng: Seed = None, **settings: Any) -> None:
         s = settings_of(self, settings)
         check_choice("attention", s.attention, ATTENTIONS)
         check_positive(max_len=max_len, num_layers=num_layers)
@@ -80,10 +83,11 @@ class CausalLanguageModel(RebuildableModel):
         self.dropout = Dropout(dropout, rng)
         self.decoder = s.make_stack(num_layers, sizes, rng, attention=s.attention)
         place_in_attention(positions, self.decoder)
+        self.output: Component
         self.output = Unembedding(self.embedding.weight) if s.tie_weights else Linear(d_model, vocab_size, False, rng)
         initialize(self, s.init, rng)
 
-    def forward(self, ids, mask=None, cache=None):
+    def forward(self, ids: np.ndarray, mask: np.ndarray | None = None, cache: Any = None) -> np.ndarray:
         ids = self.check_length(ids, cache)
         x = self.embedding(ids)
         mask, positions = self.mask_and_positions(ids, mask, cache)
@@ -94,13 +98,14 @@ class CausalLanguageModel(RebuildableModel):
             x = decoder(self.dropout(x), mask)
         return self.output(x)
 
-    def backward(self, dlogits):
+    def backward(self, dlogits: np.ndarray) -> None:
         dx = self.dropout.backward(self.decoder.backward(self.output.backward(dlogits)))
         if self.positions is not None:
             dx = self.positions.backward(dx)
         self.embedding.backward(dx)
 
-    def mask_and_positions(self, ids, token_mask, cache):
+    def mask_and_positions(self, ids: np.ndarray, token_mask: np.ndarray | None,
+                           cache: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
         """Returns the attention mask, and the positions of all tokens or None where they are 0 to T - 1.
 
         With a cache these are the tokens in the cache and the new ones.
@@ -119,11 +124,11 @@ class CausalLanguageModel(RebuildableModel):
         return causal, np.arange(seen + T) if seen else None
 
     @property
-    def masks_itself(self):
+    def masks_itself(self) -> bool:
         """Whether attention hides the future without a mask, as FlashAttention can."""
         return getattr(self.decoder.blocks[0].attention.attention, "causal", False)
 
-    def check_length(self, ids, cache):
+    def check_length(self, ids: np.ndarray, cache: Any) -> np.ndarray:
         """Returns ids as an array, if they fit into max_len together with the tokens in the cache."""
         ids = np.asarray(ids)
         seen = 0 if cache is None else cache.length
@@ -133,9 +138,9 @@ class CausalLanguageModel(RebuildableModel):
                              f"{self.max_len} in all; shorten the sequence, or build the model with a larger max_len")
         return ids
 
-    def count_tokens(self, ids, mask=None):
+    def count_tokens(self, ids: np.ndarray, mask: np.ndarray | None = None) -> int:
         """Returns the number of tokens that the mask does not hide."""
-        return np.size(ids) if mask is None else np.count_nonzero(mask)
+        return np.size(ids) if mask is None else int(np.count_nonzero(mask))
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"vocab_size={self.embedding.vocab_size}, {sizes_of(self.decoder)}, max_len={self.max_len}"

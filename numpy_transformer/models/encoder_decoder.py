@@ -1,6 +1,7 @@
 """The Transformer of 2017: an encoder, and a decoder that attends to its output."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +12,12 @@ from ..layers.initial_weights import xavier_uniform
 from ..layers.linear import Linear
 from ..layers.masks import causal_mask, combine_masks, padding_mask
 from ..layers.multi_head import width_of_head
-from ..layers.positions import POSITIONS
+from ..layers.positions import POSITIONS, PositionSizes
 from ..layers.token_positions import token_positions
 from ..module import drawing
+from ..types import Component, Seed
 from .initialization import initialize
-from .parts import BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of
+from .parts import BlockSettings, Sizes, make_positions, place_in_attention, settings_of, sizes_of
 from .rebuildable import RebuildableModel
 
 
@@ -72,12 +74,13 @@ class EncoderDecoder(RebuildableModel):
 
     Settings = EncoderDecoderSettings
 
-    def __init__(self, src_vocab, tgt_vocab, d_model=512, num_heads=8, num_layers=6, d_ff=2048, dropout=0.1,
-                 max_len=5000, rng=None, **settings):
+    def __init__(self, src_vocab: int, tgt_vocab: int, d_model: int = 512, num_heads: int = 8,
+                 num_layers: int | tuple[int, int] = 6, d_ff: int = 2048, dropout: float = 0.1, max_len: int = 5000,
+                 rng: Seed = None, **settings: Any) -> None:
         s = settings_of(self, settings)
         check_tying(src_vocab, tgt_vocab, s.tie_weights)
         rng = np.random.default_rng(rng)
-        depths = num_layers if np.ndim(num_layers) else (num_layers, num_layers)
+        depths: Any = num_layers if np.ndim(num_layers) else (num_layers, num_layers)
         check_positive(num_layers=depths[0], num_decoder_layers=depths[1])
         d_head = width_of_head(d_model, num_heads, s.d_head)
         self.pad_id = s.pad_id
@@ -104,15 +107,15 @@ class EncoderDecoder(RebuildableModel):
             place_in_attention(make_positions(s.positions, source_sizes, rng), self.encoder)
             place_in_attention(make_positions(s.positions, target_sizes, rng), self.decoder)
         if s.tie_weights is True:
-            self.output = Unembedding(self.target_embedding.weight)
+            self.output: Component = Unembedding(self.target_embedding.weight)
         else:
             self.output = Linear(d_model, tgt_vocab, s.bias, rng)
         initialize(self, s.init, rng)
 
-    def forward(self, source, target, source_mask=None):
+    def forward(self, source: np.ndarray, target: np.ndarray, source_mask: np.ndarray | None = None) -> np.ndarray:
         return self.decode(target, self.encode(source, source_mask), source, source_mask=source_mask)
 
-    def backward(self, dlogits):
+    def backward(self, dlogits: np.ndarray) -> None:
         dx, dmemory = self.decoder.backward(self.output.backward(dlogits))
         dx = self.dropout.backward(dx)
         if self.target_positions is not None:
@@ -123,7 +126,7 @@ class EncoderDecoder(RebuildableModel):
             dx = self.source_positions.backward(dx)
         self.source_embedding.backward(dx)
 
-    def encode(self, source, source_mask=None):
+    def encode(self, source: np.ndarray, source_mask: np.ndarray | None = None) -> np.ndarray:
         """Returns the encoder's output (B, S, d_model), which the decoder takes as its memory."""
         source = np.asarray(source)
         x = self.source_embedding(source)
@@ -131,7 +134,8 @@ class EncoderDecoder(RebuildableModel):
             x = self.source_positions(x)
         return self.encoder(self.dropout(x), self.padding(source, source_mask))
 
-    def decode(self, target, memory, source, cache=None, source_mask=None):
+    def decode(self, target: np.ndarray, memory: np.ndarray, source: np.ndarray, cache: Any = None,
+               source_mask: np.ndarray | None = None) -> np.ndarray:
         """Returns the logits (B, T, tgt_vocab); source serves only to hide its padding tokens."""
         source = np.asarray(source)
         target = np.asarray(target)
@@ -152,24 +156,24 @@ class EncoderDecoder(RebuildableModel):
             x = decoder(self.dropout(x), memory, mask, self.padding(source, source_mask))
         return self.output(x)
 
-    def padding(self, ids, mask=None):
+    def padding(self, ids: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray | None:
         """Returns the mask (B, 1, 1, S) that hides padding tokens, or None if no id means padding."""
         if mask is not None:
             return np.atleast_2d(check_token_mask(mask, ids.shape))[:, None, None, :]
         return None if self.pad_id is None else padding_mask(ids, self.pad_id)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         vocabularies = f"src_vocab={self.source_embedding.vocab_size}, tgt_vocab={self.target_embedding.vocab_size}"
         return f"{vocabularies}, {sizes_of(self.decoder)}"
 
-    def count_tokens(self, source, target, source_mask=None):
+    def count_tokens(self, source: np.ndarray, target: np.ndarray, source_mask: np.ndarray | None = None) -> int:
         """Returns the number of tokens in source and target that are not padding tokens."""
         sides = ((np.asarray(source), source_mask), (np.asarray(target), None))
         masks = [self.padding(ids, mask) for ids, mask in sides]
-        return sum(ids.size if mask is None else np.count_nonzero(mask) for (ids, _), mask in zip(sides, masks))
+        return sum(ids.size if mask is None else int(np.count_nonzero(mask)) for (ids, _), mask in zip(sides, masks))
 
 
-def check_tying(src_vocab, tgt_vocab, tie_weights):
+def check_tying(src_vocab: int, tgt_vocab: int, tie_weights: bool | str) -> None:
     """Raises ValueError unless tie_weights is a choice that fits the vocabularies."""
     check_choice("tie_weights", tie_weights, (True, False, "embeddings"))
     if tie_weights == "embeddings" and src_vocab != tgt_vocab:
@@ -177,8 +181,9 @@ def check_tying(src_vocab, tgt_vocab, tie_weights):
                          f"{tgt_vocab}; make them equal, or choose tie_weights=False")
 
 
-def make_model(src_vocab, tgt_vocab, N=6, d_model=512, d_ff=2048, h=8, dropout=0.1, norm="pre", tie_weights=False,
-               max_len=5000, pad_id=0, rng=None):
+def make_model(src_vocab: int, tgt_vocab: int, N: int = 6, d_model: int = 512, d_ff: int = 2048, h: int = 8,
+               dropout: float = 0.1, norm: str = "pre", tie_weights: bool | str = False, max_len: int = 5000,
+               pad_id: int | None = 0, rng: Seed = None) -> EncoderDecoder:
     """Returns the model of the annotated Transformer: pre-norm, final norms, untied, Xavier uniform for every matrix.
 
     norm="post", tie_weights=True give the model of the paper. The default sizes are those of its base model

@@ -1,7 +1,9 @@
 """Encoder-only models with a head: from a text to its class, to a tag for each token, or to masked words."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +16,12 @@ from ..layers.initial_weights import DTYPE
 from ..layers.linear import Linear
 from ..layers.normalization import LayerNorm
 from ..layers.pooling import POOLINGS
-from ..module import Parameter
+from ..module import Module, Parameter
+from ..types import Seed
 from .initialization import initialize
 from .text_encoder import TextEncoder, TextSettings
 
-HEAD_ACTIVATIONS = {**ACTIVATIONS, "tanh": Tanh}
+HEAD_ACTIVATIONS: dict[str, Callable[[], Module]] = {**ACTIVATIONS, "tanh": Tanh}
 
 
 class SequenceClassifier(TextEncoder):
@@ -42,8 +45,9 @@ class SequenceClassifier(TextEncoder):
         token: Devlin et al. 2019, section 4.1.
     """
 
-    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, num_classes=1, hidden=64, dropout=0.1,
-                 rng=None, pool="mean", head_activation="relu", **settings):
+    def __init__(self, vocab_size: int, d_model: int, num_heads: int, num_layers: int, d_ff: int | None = None,
+                 num_classes: int = 1, hidden: int = 64, dropout: float = 0.1, rng: Seed = None, pool: str = "mean",
+                 head_activation: str = "relu", **settings: Any) -> None:
         check_positive(num_classes=num_classes)
         check_choice("pool", pool, POOLINGS)
         check_choice("head_activation", head_activation, HEAD_ACTIVATIONS)
@@ -56,13 +60,13 @@ class SequenceClassifier(TextEncoder):
         self.output = Linear(hidden, num_classes, rng=rng)
         initialize(self, settings.get("init", self.Settings.init), rng)
 
-    def forward(self, ids, mask=None, segments=None):
+    def forward(self, ids: np.ndarray, mask: np.ndarray | None = None, segments: np.ndarray | None = None) -> np.ndarray:
         x = super().forward(ids, mask, segments)
         x = self.pool(x, self.token_mask(ids, mask))                        # (B, d_model)
         logits = self.output(self.dropout(self.activation(self.hidden(x))))
         return logits[..., 0] if logits.shape[-1] == 1 else logits
 
-    def backward(self, dlogits):
+    def backward(self, dlogits: np.ndarray) -> None:
         if self.output.d_out == 1:
             dlogits = dlogits[..., None]
         dx = self.hidden.backward(self.activation.backward(self.dropout.backward(self.output.backward(dlogits))))
@@ -82,18 +86,18 @@ class TokenClassifier(TextEncoder):
     Source: Devlin et al. 2019, section 5.3.
     """
 
-    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, num_classes=2, dropout=0.1,
-                 rng=None, **settings):
+    def __init__(self, vocab_size: int, d_model: int, num_heads: int, num_layers: int, d_ff: int | None = None,
+                 num_classes: int = 2, dropout: float = 0.1, rng: Seed = None, **settings: Any) -> None:
         rng = np.random.default_rng(rng)
         super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff=d_ff, dropout=dropout, rng=rng,
                          **settings | {"init": "xavier"})
         self.output = Linear(d_model, num_classes, rng=rng)
         initialize(self, settings.get("init", self.Settings.init), rng)
 
-    def forward(self, ids, mask=None, segments=None):
+    def forward(self, ids: np.ndarray, mask: np.ndarray | None = None, segments: np.ndarray | None = None) -> np.ndarray:
         return self.output(self.dropout(super().forward(ids, mask, segments)))
 
-    def backward(self, dlogits):
+    def backward(self, dlogits: np.ndarray) -> None:
         super().backward(self.dropout.backward(self.output.backward(dlogits)))
 
 
@@ -130,8 +134,9 @@ class MaskedLanguageModel(TextEncoder):
 
     Settings = MaskedSettings
 
-    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=512, dropout=0.1, rng=None,
-                 head_activation="gelu", **settings):
+    def __init__(self, vocab_size: int, d_model: int, num_heads: int, num_layers: int, d_ff: int | None = None,
+                 max_len: int = 512, dropout: float = 0.1, rng: Seed = None, head_activation: str = "gelu",
+                 **settings: Any) -> None:
         check_choice("head_activation", head_activation, HEAD_ACTIVATIONS)
         rng = np.random.default_rng(rng)
         super().__init__(vocab_size, d_model, num_heads, num_layers, d_ff=d_ff, max_len=max_len, dropout=dropout, rng=rng,
@@ -143,7 +148,8 @@ class MaskedLanguageModel(TextEncoder):
         self.bias = Parameter(np.zeros(vocab_size, DTYPE))
         initialize(self, settings.get("init", self.Settings.init), rng)
 
-    def forward(self, ids, mask=None, segments=None, positions=None):
+    def forward(self, ids: np.ndarray, mask: np.ndarray | None = None, segments: np.ndarray | None = None,
+                positions: np.ndarray | None = None) -> np.ndarray:
         x = super().forward(ids, mask, segments)                            # (B, T, d_model)
         if positions is not None:
             positions = self.check_positions(positions, x)
@@ -151,7 +157,7 @@ class MaskedLanguageModel(TextEncoder):
         self.remember(np.shape(ids), positions)
         return self.output(self.norm(self.activation(self.transform(x)))) + self.bias.data
 
-    def backward(self, dlogits):
+    def backward(self, dlogits: np.ndarray) -> None:
         shape, positions = self.recall()
         self.bias.grad += rows(dlogits).sum(0)
         dx = self.transform.backward(self.activation.backward(self.norm.backward(self.output.backward(dlogits))))
@@ -159,14 +165,14 @@ class MaskedLanguageModel(TextEncoder):
             dx = self.scatter(dx, positions, shape)
         super().backward(dx)
 
-    def check_positions(self, positions, x):
+    def check_positions(self, positions: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Returns positions as an array of integers, K for each text."""
         positions = check_integers(positions, x.shape[-2], "positions", "length")
         if positions.shape[:-1] != x.shape[:-2]:
             raise ValueError(f"positions have shape {positions.shape}: wanted {(*x.shape[:-2], 'K')}, K for each text")
         return positions
 
-    def scatter(self, dx, positions, shape):
+    def scatter(self, dx: np.ndarray, positions: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Returns (B, T, d_model) with each row of dx (B, K, d_model) added at its position, and zeros elsewhere."""
         *batch, T = shape
         scattered = np.zeros((*batch, T, dx.shape[-1]), dx.dtype)

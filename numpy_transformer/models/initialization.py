@@ -1,13 +1,17 @@
 """The initial weights of a whole model, by the name of the code or paper that they follow."""
 
 import math
+from typing import Any
+
+import numpy as np
 
 from ..argument_checks import check_choice
 from ..layers.initial_weights import normal, truncated_normal, uniform
-from ..module import drawing
+from ..module import Module, Parameter, drawing
+from ..types import Component
 
 
-def initialize(model, init, rng):
+def initialize(model: Module, init: str, rng: np.random.Generator) -> None:
     """Draws the matrices of a new model. Biases stay zero, norms stay the identity, and a tied matrix is drawn once.
 
     Within unfilled() it draws nothing.
@@ -20,7 +24,7 @@ def initialize(model, init, rng):
         INITS[init](model, rng)
 
 
-def xavier(model, rng):
+def xavier(model: Module, rng: np.random.Generator) -> None:
     """Keeps the weights that the components have drawn themselves.
 
     Linear: uniform in ±sqrt(6 / (d_in + d_out)). Embedding: N(0, 1/d_model). Learned positions: N(0, 0.02²).
@@ -28,7 +32,7 @@ def xavier(model, rng):
     """
 
 
-def keras(model, rng):
+def keras(model: Module, rng: np.random.Generator) -> None:
     """The defaults of Keras: Linear as in "xavier", embeddings uniform in ±0.05, and attention's projections smaller.
 
     Keras stores the query projection as an array (d_model, heads, d). Its Glorot initializer treats all axes before the
@@ -51,7 +55,7 @@ def keras(model, rng):
             parameter.data = uniform(rng, parameter.data.shape, keras_bound(attention, owner))
 
 
-def keras_bound(attention, linear):
+def keras_bound(attention: Any, linear: Any) -> float:
     """Returns Glorot's bound with the fans that Keras computes for this projection of an attention layer."""
     d_model = attention.query.d_in
     d = attention.query.d_out // attention.num_heads
@@ -60,15 +64,15 @@ def keras_bound(attention, linear):
     return math.sqrt(6 / (d_model * (linear.d_out // d + d)))
 
 
-def gpt2(model, rng):
+def gpt2(model: Module, rng: np.random.Generator) -> None:
     """N(0, 0.02²), divided by sqrt(N) for the N projections of a stack whose output is added to the residual stream.
 
     An embedding that is multiplied by sqrt(d_model), or a tied output layer by a factor, keeps N(0, 1/d_model), because
     0.02 is meant for unscaled ones.
     Source: Radford et al. 2018, section 4.1; Radford et al. 2019, section 2.3.
     """
-    residual = {}                                                       # id of a weight: N
-    unchanged = set()                                                   # ids of weights
+    residual: dict[int, int] = {}                                       # id of a weight: N
+    unchanged: set[int] = set()                                         # ids of weights
     for _, module in model.named_modules():
         if isinstance(getattr(module, "blocks", None), list):           # an Encoder or a Decoder
             weights = [linear.weight for block in module.blocks for linear in residual_projections(block)]
@@ -81,7 +85,7 @@ def gpt2(model, rng):
             parameter.data = normal(rng, parameter.data.shape, std)
 
 
-def bert(model, rng):
+def bert(model: Module, rng: np.random.Generator) -> None:
     """N(0, 0.02²), truncated at two standard deviations, for every matrix.
 
     Source: `initializer_range` and `create_initializer` in the published code of Devlin et al. 2019.
@@ -90,14 +94,14 @@ def bert(model, rng):
         parameter.data = truncated_normal(rng, parameter.data.shape, 0.02)
 
 
-def residual_projections(block):
+def residual_projections(block: Component) -> list[Any]:
     """Returns the Linears of a block whose output is added to the residual stream."""
     sublayers = (("attention", "output"), ("cross_attention", "output"), ("feed_forward", "down"))
     found = [getattr(getattr(block, sublayer, None), name, None) for sublayer, name in sublayers]
     return [linear for linear in found if hasattr(linear, "weight")]
 
 
-def matrices(model):
+def matrices(model: Module) -> list[Parameter]:
     return [parameter for parameter in model.parameters() if parameter.data.ndim == 2]
 
 

@@ -4,16 +4,19 @@ Splitting the batch is better than splitting each matmul, because the work betwe
 """
 
 import copy
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
-from ..module import is_module, is_parameter
+from ..module import Module, ThisModule, is_module, is_parameter
 from ..threads import blas, blas_threads, cores, in_threads, limited_blas_threads
 
 WORTHWHILE = 10 ** 9                            # tokens times parameters from which threads are worthwhile
 
 
-def over_rows(function, model, ids, mask=None):
+def over_rows(function: Callable[..., np.ndarray], model: Module, ids: np.ndarray,
+              mask: np.ndarray | None = None) -> np.ndarray:
     """Returns function(model, ids, mask) for ids (B, T), computed by as many threads as the matmuls use."""
     count = min(blas_threads(), len(ids)) if np.ndim(ids) == 2 else 1
     if count <= 1 or np.size(ids) * model.num_parameters() < WORTHWHILE:
@@ -22,7 +25,8 @@ def over_rows(function, model, ids, mask=None):
     return np.concatenate(in_parallel(function, model, zip(np.array_split(ids, count), masks), count))
 
 
-def in_parallel(function, model, batches, threads=None):
+def in_parallel(function: Callable[..., Any], model: Module, batches: Iterable[Sequence[Any]],
+                threads: int | None = None) -> list[Any]:
     """Returns [function(model, *inputs) for inputs in batches]; the model must be in eval mode.
 
     Each thread computes whole batches with a view of the model and one BLAS thread. With `threads` = None there are as
@@ -37,7 +41,7 @@ def in_parallel(function, model, batches, threads=None):
         return in_threads(lambda n: function(views[n % count], *batches[n]), range(len(batches)), count)
 
 
-def view_of(model):
+def view_of(model: ThisModule) -> ThisModule:
     """Returns a copy of a model with the same parameters and tables, in which a forward pass leaves the model unchanged."""
     copies = {}
 

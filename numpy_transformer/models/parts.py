@@ -6,7 +6,9 @@ FEED_FORWARDS in layers/feed_forward.py, POSITIONS in layers/positions.py, ATTEN
 """
 
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..argument_checks import check_choice
 from ..layers.blocks import Block, CrossBlock
@@ -14,8 +16,9 @@ from ..layers.feed_forward import make_feed_forward
 from ..layers.flash import ATTENTIONS
 from ..layers.multi_head import CrossAttention, MultiHeadAttention, SelfAttention
 from ..layers.normalization import make_norm
-from ..layers.positions import POSITIONS
+from ..layers.positions import POSITIONS, PositionSizes
 from ..module import Module
+from ..types import Component
 from .stacks import CrossStack, Stack
 
 
@@ -50,23 +53,26 @@ class BlockSettings:
     bias: bool = True
     d_head: int | None = None
 
-    def make_block(self, sizes, rng, *, attention="plain", crossing=False):
+    def make_block(self, sizes: Sizes, rng: np.random.Generator, *, attention: str = "plain",
+                   crossing: bool = False) -> Block:
         """Returns a Block, or a CrossBlock if `crossing`."""
         d_model, num_heads, d_ff, dropout = sizes
-        options = {"num_kv_heads": self.num_kv_heads, "dropout": dropout, "bias": self.bias, "rng": rng,
+        options: dict[str, Any] = {"num_kv_heads": self.num_kv_heads, "dropout": dropout, "bias": self.bias, "rng": rng,
                    "d_head": self.d_head}
         own = SelfAttention(d_model, num_heads, attention=ATTENTIONS[attention](dropout, rng), **options)
         feed_forward = make_feed_forward(self.activation, d_model, d_ff, dropout=dropout, bias=self.bias, rng=rng)
-        norms = [self.make_norm(d_model) for _ in range(3 if crossing else 2)]
+        norms = self.make_norm(d_model), self.make_norm(d_model)
         if not crossing:
             return Block(own, feed_forward, *norms, dropout=dropout, norm=self.norm, rng=rng)
         cross = CrossAttention(d_model, num_heads, **options)
-        return CrossBlock(own, cross, feed_forward, *norms, dropout=dropout, norm=self.norm, rng=rng)
+        return CrossBlock(own, cross, feed_forward, *norms, norm3=self.make_norm(d_model), dropout=dropout, norm=self.norm,
+                          rng=rng)
 
-    def make_norm(self, d_model):
+    def make_norm(self, d_model: int) -> Module:
         return make_norm(self.norm_layer, d_model, self.eps, bias=self.bias)
 
-    def make_stack(self, num_layers, sizes, rng, *, attention="plain", crossing=False):
+    def make_stack(self, num_layers: int, sizes: Sizes, rng: np.random.Generator, *, attention: str = "plain",
+                   crossing: bool = False) -> Stack:
         """Returns a Stack of Blocks, or a CrossStack of CrossBlocks if `crossing`, with a final norm if it is pre-norm."""
         check_choice("norm", self.norm, ("pre", "post"))
         blocks = [self.make_block(sizes, rng, attention=attention, crossing=crossing) for _ in range(num_layers)]
@@ -74,16 +80,7 @@ class BlockSettings:
         return CrossStack(blocks, norm) if crossing else Stack(blocks, norm)
 
 
-class PositionSizes(NamedTuple):
-    """What a kind of positions has to know of the model that it is made for."""
-    d_model: int
-    num_heads: int
-    d_head: int
-    max_len: int
-    causal: bool
-
-
-def make_positions(positions, sizes, rng):
+def make_positions(positions: str | Component, sizes: PositionSizes, rng: np.random.Generator) -> Component:
     """Returns what POSITIONS makes of a name: a component whose `place` says where it acts.
 
     Parameters: positions : a name in POSITIONS, or the component itself; sizes : PositionSizes; rng : Generator
@@ -95,7 +92,7 @@ def make_positions(positions, sizes, rng):
     return POSITIONS[positions].of_sizes(sizes, rng)
 
 
-def place_in_attention(positions, stack):
+def place_in_attention(positions: Component, stack: Component) -> None:
     """Hands positions that act inside attention to the attention of each block. Others stay outside of the stack."""
     for block in stack.blocks:
         if positions.place == "heads":
@@ -106,14 +103,14 @@ def place_in_attention(positions, stack):
                 block.cross_attention.attention = positions.biased(block.cross_attention.attention, None)
 
 
-def sizes_of(stack):
+def sizes_of(stack: Component) -> str:
     """Returns the width, heads and layers of a stack for repr."""
     attention = stack.blocks[0].attention
     shown = attention.extra_repr() if isinstance(attention, MultiHeadAttention) else ""
     return ", ".join(filter(None, [shown, f"num_layers={len(stack.blocks)}"]))
 
 
-def settings_of(model, given):
+def settings_of(model: Any, given: dict[str, Any]) -> Any:
     """Returns the settings of a model, of the dataclass that its class names in `Settings`.
 
     Raises: TypeError for a setting that the model does not have

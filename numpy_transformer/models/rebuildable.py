@@ -14,6 +14,8 @@ class RebuildableModel(Module):
     """
 
     Settings: Any = None
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
+    __signature__: inspect.Signature
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -1,6 +1,8 @@
 """Stacks of blocks: encoder and decoder."""
 
 import inspect
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -8,6 +10,7 @@ from ..argument_checks import check_positive
 from ..layers.blocks import CrossAttentionBlock, DecoderBlock, EncoderBlock, with_memory
 from ..layers.normalization import LayerNorm
 from ..module import Module
+from ..types import Component, Seed
 
 
 class Stack(Module):
@@ -21,17 +24,17 @@ class Stack(Module):
     Source: Vaswani et al. 2017, section 3.1; the final norm: the annotated Transformer (Rush 2018).
     """
 
-    def __init__(self, blocks, norm=None):
+    def __init__(self, blocks: Sequence[Component], norm: Component | None = None) -> None:
         check_positive(num_layers=len(blocks))
         self.blocks = list(blocks)
         self.norm = norm
 
-    def forward(self, x, mask=None):
+    def forward(self, x: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         for block in self.blocks:
             x = block(x, mask)
         return x if self.norm is None else self.norm(x)
 
-    def backward(self, dx):
+    def backward(self, dx: np.ndarray) -> np.ndarray:
         dx = dx if self.norm is None else self.norm.backward(dx)
         for block in reversed(self.blocks):
             dx = block.backward(dx)
@@ -47,14 +50,15 @@ class CrossStack(Stack):
     Source: Vaswani et al. 2017, section 3.1.
     """
 
-    def forward(self, x, memory, mask=None, memory_mask=None):
+    def forward(self, x: np.ndarray, memory: np.ndarray, mask: np.ndarray | None = None,
+                memory_mask: np.ndarray | None = None) -> np.ndarray:
         for block in self.blocks:
             x = block(x, memory, mask, memory_mask)
         return x if self.norm is None else self.norm(x)
 
-    def backward(self, dx):
+    def backward(self, dx: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         dx = dx if self.norm is None else self.norm.backward(dx)
-        dmemory = 0
+        dmemory: Any = 0
         for block in reversed(self.blocks):
             dx, dmemory_of_block = block.backward(dx)
             dmemory = dmemory + dmemory_of_block
@@ -74,10 +78,10 @@ class Encoder(Stack):
     Source: Vaswani et al. 2017, section 3.1; the final norm: the annotated Transformer (Rush 2018).
     """
 
-    Block = EncoderBlock
+    Block: type[EncoderBlock] = EncoderBlock
 
-    def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                 final_norm=None, rng=None):
+    def __init__(self, num_layers: int, d_model: int, num_heads: int, d_ff: int, dropout: float = 0.1, norm: str = "pre",
+                 activation: str = "relu", eps: float = 1e-5, final_norm: bool | None = None, rng: Seed = None) -> None:
         check_positive(num_layers=num_layers)
         rng = np.random.default_rng(rng)
         blocks = [self.Block(d_model, num_heads, d_ff, dropout, norm=norm, activation=activation, eps=eps, rng=rng)
@@ -102,12 +106,14 @@ class Decoder(Encoder):
     """
 
     Block = DecoderBlock
+    __signature__: inspect.Signature
 
-    def __new__(cls, *sizes, cross_attention=False, **options):
+    def __new__(cls, *sizes: Any, cross_attention: bool = False, **options: Any) -> "Decoder":
         return super().__new__(with_memory(cls, Decoder, CrossAttentionDecoder, cross_attention or sizes[8:9] == (True,)))
 
-    def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                 cross_attention=False, final_norm=None, rng=None):
+    def __init__(self, num_layers: int, d_model: int, num_heads: int, d_ff: int, dropout: float = 0.1, norm: str = "pre",
+                 activation: str = "relu", eps: float = 1e-5, cross_attention: bool = False, final_norm: bool | None = None,
+                 rng: Seed = None) -> None:
         if cross_attention:
             self.Block = CrossAttentionBlock
         Encoder.__init__(self, num_layers, d_model, num_heads, d_ff=d_ff, dropout=dropout, norm=norm, activation=activation,
@@ -123,8 +129,9 @@ class CrossAttentionDecoder(CrossStack, Decoder):
     Source: Vaswani et al. 2017, section 3.1.
     """
 
-    def __init__(self, num_layers, d_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5,
-                 cross_attention=True, final_norm=None, rng=None):
+    def __init__(self, num_layers: int, d_model: int, num_heads: int, d_ff: int, dropout: float = 0.1, norm: str = "pre",
+                 activation: str = "relu", eps: float = 1e-5, cross_attention: bool = True, final_norm: bool | None = None,
+                 rng: Seed = None) -> None:
         Decoder.__init__(self, num_layers, d_model, num_heads, d_ff=d_ff, dropout=dropout, norm=norm, activation=activation,
                          eps=eps, cross_attention=True, final_norm=final_norm, rng=rng)
 

@@ -1,6 +1,7 @@
 """The encoder-only model (BERT style): a vector for every token of a text, or for the whole text."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +11,11 @@ from ..layers.embedding import Embedding
 from ..layers.multi_head import width_of_head
 from ..layers.normalization import LayerNorm
 from ..layers.pooling import POOLINGS
+from ..layers.positions import PositionSizes
+from ..types import Component, Seed
 from .initialization import initialize
 from .parallel import over_rows
-from .parts import BlockSettings, PositionSizes, Sizes, make_positions, place_in_attention, settings_of, sizes_of
+from .parts import BlockSettings, Sizes, make_positions, place_in_attention, settings_of, sizes_of
 from .rebuildable import RebuildableModel
 
 SHORTEST = 1e-12                                            # shorter vectors are divided by it, so that 0 stays 0
@@ -78,8 +81,8 @@ class TextEncoder(RebuildableModel):
 
     Settings = TextSettings
 
-    def __init__(self, vocab_size, d_model, num_heads, num_layers, d_ff=None, max_len=512, dropout=0.1, rng=None,
-                 **settings):
+    def __init__(self, vocab_size: int, d_model: int, num_heads: int, num_layers: int, d_ff: int | None = None,
+                 max_len: int = 512, dropout: float = 0.1, rng: Seed = None, **settings: Any) -> None:
         s = settings_of(self, settings)
         check_choice("embedding_pool", s.embedding_pool, POOLINGS)
         check_positive(num_layers=num_layers)
@@ -104,7 +107,7 @@ class TextEncoder(RebuildableModel):
         place_in_attention(positions, self.encoder)
         initialize(self, s.init, rng)
 
-    def forward(self, ids, mask=None, segments=None):
+    def forward(self, ids: np.ndarray, mask: np.ndarray | None = None, segments: np.ndarray | None = None) -> np.ndarray:
         ids = check_ids(ids, self.max_len, segments)
         if segments is not None and self.segments is None:
             raise ValueError("segments are given, but the model has no embedding for them; give it num_segments=2")
@@ -117,7 +120,7 @@ class TextEncoder(RebuildableModel):
             x = self.embedding_norm(x)
         return self.encoder(self.dropout(x), self.attention_mask(ids, mask))
 
-    def backward(self, dx):
+    def backward(self, dx: np.ndarray) -> None:
         dx = self.dropout.backward(self.encoder.backward(dx))
         if self.embedding_norm is not None:
             dx = self.embedding_norm.backward(dx)
@@ -127,14 +130,14 @@ class TextEncoder(RebuildableModel):
             self.segments.backward(dx)
         self.embedding.backward(dx)
 
-    def position_ids(self, ids):
+    def position_ids(self, ids: np.ndarray) -> np.ndarray | None:
         """Returns the position of each token, (B, T); or None where these are the places 0 to T - 1."""
         if self.first_position is None:
             return None
         real = np.ones(ids.shape, bool) if self.pad_id is None else ids != self.pad_id
         return self.first_position - 1 + np.cumsum(real, -1) * real
 
-    def token_mask(self, ids, mask=None):
+    def token_mask(self, ids: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray | None:
         """Returns booleans of the shape of ids, True for real tokens; or None if all tokens are real."""
         ids = np.asarray(ids)
         if mask is not None:
@@ -143,17 +146,17 @@ class TextEncoder(RebuildableModel):
             mask = ids != self.pad_id
         return None if mask is None or mask.all() else mask
 
-    def attention_mask(self, ids, mask=None):
+    def attention_mask(self, ids: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray | None:
         """Returns the mask (B, 1, 1, T) that hides padding tokens, or None if there are none."""
         token_mask = self.token_mask(ids, mask)
         return None if token_mask is None else np.atleast_2d(token_mask)[:, None, None, :]
 
-    def count_tokens(self, ids, mask=None, *others):
+    def count_tokens(self, ids: np.ndarray, mask: np.ndarray | None = None, *others: Any) -> int:
         """Returns the number of real tokens."""
         token_mask = self.token_mask(ids, mask)
-        return np.size(ids) if token_mask is None else np.count_nonzero(token_mask)
+        return np.size(ids) if token_mask is None else int(np.count_nonzero(token_mask))
 
-    def embed(self, ids, mask=None):
+    def embed(self, ids: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         """Returns one vector for each text, (B, d_model): the mean over its real tokens, or its first token.
 
         With normalize=True the vectors have length 1. Only after eval().
@@ -165,7 +168,7 @@ class TextEncoder(RebuildableModel):
         ids = np.asarray(ids)
         return over_rows(TextEncoder.vectors, self, ids, self.token_mask(ids, mask))
 
-    def vectors(self, ids, mask):
+    def vectors(self, ids: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
         """Returns what `embed` returns, computed in one thread."""
         pool = POOLINGS[self.embedding_pool]()
         x = pool(TextEncoder.forward(self, ids, mask), self.token_mask(ids, mask))
@@ -173,11 +176,11 @@ class TextEncoder(RebuildableModel):
             x = x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), SHORTEST)
         return x
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"vocab_size={self.embedding.vocab_size}, {sizes_of(self.encoder)}, max_len={self.max_len}"
 
 
-def check_first_position(first_position, positions):
+def check_first_position(first_position: int | None, positions: Component) -> None:
     """Raises ValueError unless the first position is None, or a number that positions of this kind can begin with."""
     if first_position is not None:
         check_positive(first_position=first_position)

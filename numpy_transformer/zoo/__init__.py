@@ -15,6 +15,6 @@ from .race import race
 __all__ = ["Bug", "apply", "bugs", "find", "race", "verdicts"]
 
 
-def bugs():
+def bugs() -> list[Bug]:
     """Returns all bugs as a list, grouped by the component that they are in."""
     return list(BUGS.values())

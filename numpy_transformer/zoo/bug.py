@@ -3,13 +3,17 @@
 import difflib
 import functools
 import inspect
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..checks.registry import CHECKS, OPTIMIZER_SAMPLES, SAMPLES
 from ..module import Module
 from .models import MODELS
+
+Thing = TypeVar("Thing")
 
 BUGS = {}                                       # {name: Bug}, filled by the other files of the zoo
 HOBBY = "a published NumPy Transformer"         # one person's project, which is not named
@@ -33,7 +37,7 @@ class Source:
     place: str = ""
     reference: str = ""
 
-    def __str__(self):
+    def __str__(self) -> str:
         commit = f"commit {self.commit}" if self.commit else ""
         return ", ".join(filter(None, [self.project, commit, self.path, self.place, self.reference]))
 
@@ -56,31 +60,32 @@ class Bug:
     name: str
     title: str
     wrong: type
-    seen: object
+    seen: "Source | str"
     symptom: str
     training: str
     caught_by: tuple
     samples: tuple
 
     @property
-    def target(self):
+    def target(self) -> type:
         """The correct class, which the bug replaces."""
         return next(cls for cls in self.wrong.__mro__ if not cls.__module__.startswith(__package__))
 
     @property
-    def topic(self):
+    def topic(self) -> str:
         """The kind of mistake: the first line of the file that defines the bug."""
         return inspect.getmodule(self.wrong).__doc__.splitlines()[0].removesuffix(".")
 
     @property
-    def code(self):
+    def code(self) -> str:
         """The source of the wrong class without its decorator and docstring."""
         source = inspect.getsource(self.wrong)
         head, _, body = source[source.index("class "):].partition('"""\n')
         return head.partition("\n")[0] + "\n" + body.lstrip("\n")
 
 
-def bug(name, seen="", *, symptom, training, caught_by, samples=()):
+def bug(name: str, seen: Source | str = "", *, symptom: str, training: str, caught_by: Iterable[str],
+        samples: tuple[Any, ...] = ()) -> Callable[[type], type]:
     """Adds the decorated class to BUGS. The first line of its docstring is the bug's title."""
     def enter(wrong):
         title = inspect.getdoc(wrong).splitlines()[0].rstrip(".")
@@ -89,7 +94,7 @@ def bug(name, seen="", *, symptom, training, caught_by, samples=()):
     return enter
 
 
-def find(name):
+def find(name: str | Bug) -> Bug:
     """Returns the Bug with this name; a Bug is returned as it is. Raises ValueError that suggests similar names."""
     if isinstance(name, Bug):
         return name
@@ -101,7 +106,7 @@ def find(name):
     return BUGS[name]
 
 
-def apply(name, thing):
+def apply(name: str | Bug, thing: Thing) -> Thing:
     """Plants a bug in a model, a loss, an optimizer or a schedule, in place, and returns it.
 
     Every part that is an instance of the bug's target is changed: it keeps its weights, and the wrong methods replace
@@ -132,22 +137,22 @@ def apply(name, thing):
     return thing
 
 
-def parts_of(thing):
+def parts_of(thing: Any) -> list[Any]:
     return [module for _, module in thing.named_modules()] if isinstance(thing, Module) else [thing]
 
 
 @functools.cache
-def classes_in(sample):
+def classes_in(sample: Any) -> list[type]:
     """Returns the classes of a sample's component and of its parts, the component's first."""
     return list(dict.fromkeys(type(part) for part in parts_of(sample.make()[0])))
 
 
-def contains(sample, target):
+def contains(sample: Any, target: type) -> bool:
     """Whether the sample's component has a part of class `target`."""
     return any(issubclass(cls, target) for cls in classes_in(sample))
 
 
-def samples_of(bug):
+def samples_of(bug: Bug) -> list[Any]:
     """Returns the samples that the bug names, or else one of its target alone and the first model that contains it."""
     table = {sample.name: sample for sample in [*SAMPLES, *OPTIMIZER_SAMPLES, *MODELS]}
     if bug.samples:
@@ -157,7 +162,7 @@ def samples_of(bug):
     return list(dict.fromkeys(alone[:1] + models[:1]))
 
 
-def verdicts(name):
+def verdicts(name: str | Bug) -> dict[str, str | None]:
     """Returns {check: None or what is wrong} for all checks that apply to the samples with the bug planted in them."""
     bug = find(name)
     found = {}
