@@ -23,7 +23,7 @@ from .parameter import Parameter, drawing, owner_of, unfilled, without_memory
 from .tree import is_frozen, is_module, is_parameter, named_parts
 from .types import DTypeLike
 
-ThisModule = TypeVar("ThisModule", bound="Module")         # for what returns the module that it was given
+ThisModule = TypeVar("ThisModule", bound="Module")              # for what returns the module that it was given
 PILE = 1000                                     # forwards of one component that wait for their backward
 
 
@@ -140,7 +140,8 @@ class Module(Displayed):
         """Returns copies of all parameters in a dict, by dotted name."""
         return {name: parameter.data.copy() for name, parameter in self.named_parameters(trained)}
 
-    def load_state_dict(self: ThisModule, state: Mapping[str, np.ndarray], copy: bool = True, trained: bool = False) -> ThisModule:
+    def load_state_dict(self: ThisModule, state: Mapping[str, np.ndarray], copy: bool = True,
+                        trained: bool = False) -> ThisModule:
         """Copies arrays into the parameters of the same names, all or nothing; returns self.
 
         With copy=False the parameters take over the arrays themselves where they can, which then belong to the model;

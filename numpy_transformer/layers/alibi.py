@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..argument_checks import check_integers, check_positive
+from ..argument_checks import called, check_integers, check_positive
 from ..module import Module
 from ..types import DTypeLike, Seed
 from .biased import BiasedAttention
@@ -54,8 +54,8 @@ class ALiBi(Module):
 
     def forward(self, T: int, S: int, positions: np.ndarray | None = None) -> np.ndarray:
         if not 1 <= T <= S:
-            raise ValueError(f"{T} queries and {S} tokens: the queries are the last of the tokens, so wanted from 1 to "
-                             f"{S} queries")
+            raise ValueError(f"{called()}{T} queries and {S} tokens: the queries are the last of the tokens, so wanted "
+                             f"from 1 to {S} queries")
         self.remember()
         keys = np.arange(S) if positions is None else check_integers(positions, 2 ** 31, "positions", "limit")
         distance = np.abs(keys[..., -T:, None] - keys[..., None, :])                # (T, S) or (B, T, S)

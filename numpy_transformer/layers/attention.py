@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..argument_checks import check_array
+from ..argument_checks import called, check_array
 from ..module import Module
 from ..types import Seed
 from .dropout import Dropout
@@ -86,7 +86,7 @@ def check_shapes(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> None:
     if fits and q.ndim > 2:
         fits = q.shape[-3] % k.shape[-3] == 0
     if not fits:
-        raise ValueError(f"queries {q.shape}, keys {k.shape} and values {v.shape} do not fit together: wanted "
+        raise ValueError(f"{called()}queries {q.shape}, keys {k.shape} and values {v.shape} do not fit together: wanted "
                          "(B, H, T, d), (B, G, S, d) and (B, G, S, e) with H a multiple of G")
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..argument_checks import check_array, check_numbers
+from ..argument_checks import called, check_array, check_numbers
 from ..module import Module
 from ..types import Seed
 
@@ -21,7 +21,7 @@ class Dropout(Module):
     def __init__(self, p: float, rng: Seed = None) -> None:
         check_numbers(p=p)
         if not 0 <= p < 1:
-            raise ValueError(f"dropout p = {p} must lie in [0, 1): it is the probability of dropping an entry; "
+            raise ValueError(f"{called()}dropout p = {p} must lie in [0, 1): it is the probability of dropping an entry; "
                              "0 switches dropout off")
         self.p = p
         self.rng = np.random.default_rng(rng)

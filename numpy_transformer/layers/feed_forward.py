@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..argument_checks import check_choice
+from ..argument_checks import check_choice, check_positive
 from ..module import Module
 from ..types import Seed
 from .activations import GELU, ReLU, SiLU
@@ -32,6 +32,7 @@ class FeedForward(Module):
 
     def __init__(self, d_model: int, d_ff: int, activation: str = "relu", dropout: float = 0.0, bias: bool = True,
                  rng: Seed = None) -> None:
+        check_positive(d_model=d_model, d_ff=d_ff)
         check_choice("activation", activation, ACTIVATIONS)
         rng = np.random.default_rng(rng)
         self.up = Linear(d_model, d_ff, bias, rng)
@@ -64,6 +65,7 @@ class SwiGLU(Module):
     """
 
     def __init__(self, d_model: int, d_ff: int, bias: bool = False, rng: Seed = None, activation: str = "silu") -> None:
+        check_positive(d_model=d_model, d_ff=d_ff)
         check_choice("activation", activation, ACTIVATIONS)
         rng = np.random.default_rng(rng)
         self.gate = Linear(d_model, d_ff, bias, rng)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..argument_checks import check_array, check_positive
+from ..argument_checks import called, check_array, check_positive
 from ..module import Module
 from .attention import check_shapes
 from .fast import sum_of_products
@@ -34,7 +34,8 @@ class FlashAttention(Module):
     def __init__(self, block_size: int = 64, causal: bool = False, dropout: float = 0.0) -> None:
         check_positive(block_size=block_size)
         if dropout:
-            raise ValueError(f"dropout = {dropout}: FlashAttention has no weights to drop; use 0 or plain attention")
+            raise ValueError(f"{called()}dropout = {dropout}: FlashAttention has no weights to drop; use 0 or plain "
+                             "attention")
         self.block_size = block_size
         self.causal = causal
         self.weights = None
@@ -85,7 +86,7 @@ class FlashAttention(Module):
         *heads, T, d = q.shape
         S = k.shape[-2]
         if self.causal and T > S:
-            raise ValueError(f"T = {T} queries but S = {S} keys in causal attention, where query t sees keys 0 to "
+            raise ValueError(f"{called()}T = {T} queries but S = {S} keys in causal attention, where query t sees keys 0 to "
                              "S - T + t: the first would see none; pass at least T keys, or a mask and causal=False")
         q = np.divide(q.reshape(*k.shape[:-2], -1, T, d), math.sqrt(d), order="C")
         if mask is not None:

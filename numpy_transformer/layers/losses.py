@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..argument_checks import check_array, check_integers, check_numbers
+from ..argument_checks import called, check_array, check_integers, check_numbers
 from ..module import Module
 from .fast import in_blocks_of_rows, rows, subtract_max, sum_over_features
 
@@ -22,7 +22,7 @@ class CrossEntropyLoss(Module):
     def __init__(self, label_smoothing: float = 0.0, ignore_id: int | None = None) -> None:
         check_numbers(label_smoothing=label_smoothing)
         if not 0 <= label_smoothing < 1:
-            raise ValueError(f"label_smoothing = {label_smoothing} must lie in [0, 1); the paper uses 0.1")
+            raise ValueError(f"{called()}label_smoothing = {label_smoothing} must lie in [0, 1); the paper uses 0.1")
         self.label_smoothing = label_smoothing
         self.ignore_id = ignore_id
 
@@ -58,13 +58,13 @@ class CrossEntropyLoss(Module):
         check_array(self, logits)
         targets = np.asarray(targets)
         if targets.shape != logits.shape[:-1]:
-            raise ValueError(f"targets have shape {targets.shape}, logits {logits.shape}: wanted one target for each "
-                             f"row of {logits.shape[-1]} logits, shape {logits.shape[:-1]}")
+            raise ValueError(f"{called()}targets have shape {targets.shape}, logits {logits.shape}: wanted one target "
+                             f"for each row of {logits.shape[-1]} logits, shape {logits.shape[:-1]}")
         counted = np.ones(targets.shape, bool) if self.ignore_id is None else targets != self.ignore_id
         self.count = int(np.count_nonzero(counted))
         if self.count == 0:
-            raise ValueError(f"all {targets.size} targets are ignored (ignore_id = {self.ignore_id}): a mean over none "
-                             "has no value; leave such batches out")
+            raise ValueError(f"{called()}all {targets.size} targets are ignored (ignore_id = {self.ignore_id}): a mean "
+                             "over none has no value; leave such batches out")
         if targets.dtype.kind in "iu":                      # check_integers refuses others
             targets = np.where(counted, targets, 0)
         targets = check_integers(targets, logits.shape[-1], "targets", "number of classes")
@@ -84,10 +84,10 @@ class BinaryCrossEntropyLoss(Module):
         check_array(self, logits)
         targets = np.asarray(targets, logits.real.dtype)
         if targets.shape != logits.shape or not targets.size:
-            raise ValueError(f"targets have shape {targets.shape}, logits {logits.shape}: wanted the same shape, "
+            raise ValueError(f"{called()}targets have shape {targets.shape}, logits {logits.shape}: wanted the same shape, "
                              "with at least one entry; logits[..., 0] drops a last axis of 1")
         if not (targets.min() >= 0 and targets.max() <= 1):
-            raise ValueError(f"targets must lie in 0 to 1, got {targets.min()} to {targets.max()}")
+            raise ValueError(f"{called()}targets must lie in 0 to 1, got {targets.min()} to {targets.max()}")
         self.count = targets.size
         self.remember(logits, targets)
         positive = logits.real > 0                          # log(1 + exp z) = max(z, 0) + log(1 + exp(-|z|))

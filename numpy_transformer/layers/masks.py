@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..argument_checks import check_positive
+from ..argument_checks import called, check_positive
 from ..module import Module
 
 
@@ -24,7 +24,7 @@ def padding_mask(ids: np.ndarray, pad_id: int = 0) -> np.ndarray:
     """
     ids = np.asarray(ids)
     if ids.ndim not in (1, 2) or ids.dtype.kind not in "iu":
-        raise ValueError(f"padding_mask takes integer ids of shape (B, S) or (S,), got dtype {ids.dtype} and "
+        raise ValueError(f"{called()}padding_mask takes integer ids of shape (B, S) or (S,), got dtype {ids.dtype} and "
                          f"shape {ids.shape}; pass the token ids themselves")
     return np.atleast_2d(ids != pad_id)[:, None, None, :]
 
@@ -42,7 +42,7 @@ def combine_masks(*masks: np.ndarray | None) -> np.ndarray | None:
         try:
             combined = combined & mask
         except ValueError:
-            raise ValueError(f"masks of shapes {combined.shape} and {mask.shape} do not broadcast together; their "
+            raise ValueError(f"{called()}masks of shapes {combined.shape} and {mask.shape} do not broadcast together; their "
                              "axes are (batch or 1, heads or 1, queries or 1, keys)") from None
     return combined
 
@@ -51,12 +51,12 @@ def check_boolean(mask: np.ndarray) -> np.ndarray:
     """Returns the mask as an array; raises an error unless it is boolean and 2-D or 4-D."""
     mask = np.asarray(mask)
     if mask.dtype != bool:
-        raise TypeError(f"a mask must be boolean, True = may attend, got dtype {mask.dtype}; "
+        raise TypeError(f"{called()}a mask must be boolean, True = may attend, got dtype {mask.dtype}; "
                         "write mask == 1 for a mask of 1 and 0, mask == 0 for one of 0 and -inf")
     if mask.ndim not in (2, 4):
         remedy = "mask[:, None] gives every head the same mask" if mask.ndim == 3 else "add the missing axes with None"
-        raise ValueError(f"a mask is 2-D (T, S) or 4-D (B or 1, H or 1, T or 1, S), got {mask.ndim}-D {mask.shape}; "
-                         f"{remedy}")
+        raise ValueError(f"{called()}a mask is 2-D (T, S) or 4-D (B or 1, H or 1, T or 1, S), got {mask.ndim}-D "
+                         f"{mask.shape}; {remedy}")
     return mask
 
 
@@ -70,7 +70,7 @@ def fit_mask(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     except ValueError:
         fits = False
     if not fits:
-        raise ValueError(f"a mask of shape {mask.shape} does not broadcast to scores of shape {shape}; "
+        raise ValueError(f"{called()}a mask of shape {mask.shape} does not broadcast to scores of shape {shape}; "
                          "its axes are (batch or 1, heads or 1, queries or 1, keys)")
     return mask
 

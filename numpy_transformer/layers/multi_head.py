@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..argument_checks import check_divides, check_positive
+from ..argument_checks import called, check_divides, check_positive
 from ..module import Module, Parameter
 from ..types import Component, Seed
 from .attention import ScaledDotProductAttention
@@ -73,7 +73,7 @@ class MultiHeadAttention(Module):
 
     def forward(self, query: np.ndarray, key: np.ndarray, value: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         if np.ndim(query) < 2 or np.ndim(key) < 2:
-            raise ValueError(f"attention takes (B, T, d_model) or (T, d_model), got shapes {np.shape(query)} and "
+            raise ValueError(f"{called()}attention takes (B, T, d_model) or (T, d_model), got shapes {np.shape(query)} and "
                              f"{np.shape(key)}; add the missing axis with x[None]")
         q = split_heads(self.query(query), self.num_heads)
         k = split_heads(self.key(key), self.num_kv_heads)

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..argument_checks import check_integers, check_last_dim, check_positive
+from ..argument_checks import called, check_integers, check_last_dim, check_positive
 from ..module import Module, Parameter
 from ..types import DTypeLike, Seed
 from .dropout import Dropout
@@ -29,9 +29,9 @@ def table_rows(layer: Any, x: np.ndarray, offset: int, positions: np.ndarray | N
     if positions is not None:
         return check_integers(positions, layer.max_len, "positions", "max_len")
     if offset < 0:
-        raise ValueError(f"offset = {offset} must not be negative: positions count from 0")
+        raise ValueError(f"{called()}offset = {offset} must not be negative: positions count from 0")
     if offset + length > layer.max_len:
-        raise ValueError(f"a sequence of {offset + length} tokens is longer than max_len = {layer.max_len}; "
+        raise ValueError(f"{called()}a sequence of {offset + length} tokens is longer than max_len = {layer.max_len}; "
                          "shorten it, or build the model with a larger max_len")
     return slice(offset, offset + length)
 

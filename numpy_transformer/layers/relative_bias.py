@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from ..argument_checks import check_choice, check_positive
+from ..argument_checks import called, check_choice, check_positive
 from ..module import Module, Parameter
 from ..types import Component, Seed
 from .biased import BiasedAttention
@@ -70,7 +70,7 @@ class RelativePositionBias(Module):
         self.count = num_buckets if causal else num_buckets // 2        # the buckets of one direction
         self.near = self.count // 2                         # each distance below `near` has a bucket of its own
         if not 1 <= self.near < max_distance:
-            raise ValueError(f"num_buckets = {num_buckets} and max_distance = {max_distance}: wanted at least "
+            raise ValueError(f"{called()}num_buckets = {num_buckets} and max_distance = {max_distance}: wanted at least "
                              f"{2 if causal else 4} buckets, and a max_distance above {max(self.near, 1)}, the number "
                              "of distances with a bucket of their own; T5 has 32 and 128")
         self.weight = Parameter(normal(rng, (num_buckets, num_heads), 0.02))
@@ -81,8 +81,8 @@ class RelativePositionBias(Module):
 
     def forward(self, T: int, S: int, positions: np.ndarray | None = None) -> np.ndarray:
         if not 1 <= T <= S:
-            raise ValueError(f"{T} queries and {S} tokens: the queries are the last of the tokens, so wanted from 1 to "
-                             f"{S} queries")
+            raise ValueError(f"{called()}{T} queries and {S} tokens: the queries are the last of the tokens, so wanted "
+                             f"from 1 to {S} queries")
         if positions is not None:
             buckets = self.buckets(positions[..., None, :] - positions[..., -T:, None])
             self.remember(buckets)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..argument_checks import check_choice, check_integers, check_last_dim, check_positive
+from ..argument_checks import called, check_choice, check_integers, check_last_dim, check_positive
 from ..module import Module
 from ..types import DTypeLike, Seed
 from .initial_weights import DTYPE
@@ -36,7 +36,7 @@ class RotaryEmbedding(Module):
                  frequencies: Sequence[float] | np.ndarray | None = None) -> None:
         check_positive(d_head=d_head)
         if d_head % 2:
-            raise ValueError(f"d_head = {d_head} must be even: rotary positions rotate pairs of features; "
+            raise ValueError(f"{called()}d_head = {d_head} must be even: rotary positions rotate pairs of features; "
                              "choose d_model and num_heads so that their ratio is even")
         check_choice("interleaved", interleaved, (True, False))
         self.d_head = d_head
@@ -44,8 +44,8 @@ class RotaryEmbedding(Module):
         if frequencies is None:
             frequencies = base ** (-np.arange(0, d_head, 2) / d_head)
         if np.shape(frequencies) != (d_head // 2,):
-            raise ValueError(f"frequencies have shape {np.shape(frequencies)}: a head of d_head = {d_head} features "
-                             f"has {d_head // 2} pairs; pass one frequency for each of them")
+            raise ValueError(f"{called()}frequencies have shape {np.shape(frequencies)}: a head of d_head = {d_head} "
+                             f"features has {d_head // 2} pairs; pass one frequency for each of them")
         self.frequencies = np.array(frequencies, np.float64)
         self.interleaved = interleaved
         self.length = 64                        # positions in the tables, which grow when a longer x comes

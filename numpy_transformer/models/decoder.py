@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..argument_checks import check_choice, check_positive, check_token_mask
+from ..argument_checks import as_integers, called, check_choice, check_positive, check_token_mask
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding, Unembedding
 from ..layers.flash import ATTENTIONS
@@ -130,12 +130,13 @@ class CausalLanguageModel(RebuildableModel):
 
     def check_length(self, ids: np.ndarray, cache: Any) -> np.ndarray:
         """Returns ids as an array, if they fit into max_len together with the tokens in the cache."""
-        ids = np.asarray(ids)
+        ids = as_integers(ids, "token ids")
         seen = 0 if cache is None else cache.length
         if ids.ndim not in (1, 2) or not 1 <= ids.shape[-1] <= self.max_len - seen:
             cached = f" after {seen} in the cache" if seen else ""
-            raise ValueError(f"ids have shape {ids.shape}{cached}: wanted (B, T) or (T,) with T from 1 to max_len = "
-                             f"{self.max_len} in all; shorten the sequence, or build the model with a larger max_len")
+            raise ValueError(f"{called()}ids have shape {ids.shape}{cached}: wanted (B, T) or (T,) with T from 1 to "
+                             f"max_len = {self.max_len} in all; shorten the sequence, or build the model with a larger "
+                             "max_len")
         return ids
 
     def count_tokens(self, ids: np.ndarray, mask: np.ndarray | None = None) -> int:

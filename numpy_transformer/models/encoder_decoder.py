@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..argument_checks import check_choice, check_positive, check_token_mask
+from ..argument_checks import as_integers, called, check_choice, check_positive, check_token_mask
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding, Unembedding
 from ..layers.initial_weights import xavier_uniform
@@ -128,7 +128,7 @@ class EncoderDecoder(RebuildableModel):
 
     def encode(self, source: np.ndarray, source_mask: np.ndarray | None = None) -> np.ndarray:
         """Returns the encoder's output (B, S, d_model), which the decoder takes as its memory."""
-        source = np.asarray(source)
+        source = as_integers(source, "token ids")
         x = self.source_embedding(source)
         if self.source_positions is not None:
             x = self.source_positions(x)
@@ -137,10 +137,10 @@ class EncoderDecoder(RebuildableModel):
     def decode(self, target: np.ndarray, memory: np.ndarray, source: np.ndarray, cache: Any = None,
                source_mask: np.ndarray | None = None) -> np.ndarray:
         """Returns the logits (B, T, tgt_vocab); source serves only to hide its padding tokens."""
-        source = np.asarray(source)
-        target = np.asarray(target)
+        source = as_integers(source, "token ids")
+        target = as_integers(target, "token ids")
         if source.shape[:-1] != target.shape[:-1]:
-            raise ValueError(f"source {source.shape} and target {target.shape} are not batches of the same size; "
+            raise ValueError(f"{called()}source {source.shape} and target {target.shape} are not batches of the same size; "
                              "wanted (B, S) and (B, T)")
         seen = 0 if cache is None else cache.length
         x = self.target_embedding(target)
@@ -177,8 +177,8 @@ def check_tying(src_vocab: int, tgt_vocab: int, tie_weights: bool | str) -> None
     """Raises ValueError unless tie_weights is a choice that fits the vocabularies."""
     check_choice("tie_weights", tie_weights, (True, False, "embeddings"))
     if tie_weights == "embeddings" and src_vocab != tgt_vocab:
-        raise ValueError(f"tie_weights='embeddings' wants one vocabulary, but src_vocab = {src_vocab} and tgt_vocab = "
-                         f"{tgt_vocab}; make them equal, or choose tie_weights=False")
+        raise ValueError(f"{called()}tie_weights='embeddings' wants one vocabulary, but src_vocab = {src_vocab} and "
+                         f"tgt_vocab = {tgt_vocab}; make them equal, or choose tie_weights=False")
 
 
 def make_model(src_vocab: int, tgt_vocab: int, N: int = 6, d_model: int = 512, d_ff: int = 2048, h: int = 8,
