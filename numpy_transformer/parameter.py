@@ -65,6 +65,7 @@ class Parameter:
 
     @property
     def data(self) -> np.ndarray:
+        """The array. Assigning to it copies into it."""
         return self._data
 
     @data.setter
@@ -76,6 +77,7 @@ class Parameter:
 
     @property
     def grad(self) -> np.ndarray:
+        """The gradient, of the shape and dtype of the data. Assigning to it copies into it."""
         if self._grad is not None:
             return self._grad
         grad = np.zeros(self._data.shape, self._data.dtype)
@@ -172,6 +174,7 @@ def owner_of(array: np.ndarray) -> Any:
 
 
 def copy_into(array: np.ndarray, value: np.ndarray | float) -> None:
+    """Copies a value into an array. Raises ValueError for another shape, TypeError if the dtype cannot be cast."""
     if value is not array:
         check_shape(array, value)
         np.copyto(array, value, casting="same_kind")

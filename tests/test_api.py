@@ -1,7 +1,9 @@
 """What an editor and the API pages show of the public names: docstrings, and type hints."""
 
 import ast
+import importlib
 import inspect
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import numpy_transformer as nt
+from numpy_transformer import layers, models
 
 ROOT = Path(nt.__file__).parent
 OPEN_ROOMS = ("training", "checks", "inspection", "pretrained", "tasks", "explorer")   # whose public names have type hints
@@ -35,6 +38,19 @@ def test_every_public_name_has_a_docstring():
     names = [name for name, value in public_callables() if not inspect.getdoc(value)
              and name.rpartition(".")[2] not in DESCRIBED_BY_THEIR_CLASS]
     assert names == []
+
+
+@pytest.mark.parametrize("name", [f"{room.__name__}.{info.name}" for room in (layers, models)
+                                  for info in pkgutil.iter_modules(room.__path__)])
+def test_every_public_function_and_method_of_layers_and_models_has_a_docstring(name):
+    """A method may have that of its base class."""
+    module = importlib.import_module(name)
+    own = {key: value for key, value in vars(module).items() if getattr(value, "__module__", None) == name}
+    for cls in [value for value in own.values() if inspect.isclass(value)]:
+        own |= {f"{cls.__name__}.{key}": getattr(cls, key) for key in vars(cls) if key not in DESCRIBED_BY_THEIR_CLASS}
+    public = {key: value for key, value in own.items() if "_" not in (key[0], key.rpartition(".")[2][0])}
+    described = {key: inspect.getdoc(value) for key, value in public.items() if callable(value) or isinstance(value, property)}
+    assert [key for key, text in described.items() if not text] == []
 
 
 def test_public_names_have_type_hints():

@@ -75,5 +75,6 @@ def sheet(number: str | int | float) -> None:
 
 
 def describe(value: Any) -> str:
+    """Returns the name of a value's class with its article, for a sentence."""
     name = type(value).__name__
     return words("exercise.an" if name[0].lower() in "aeiou" else "exercise.a", name=name)

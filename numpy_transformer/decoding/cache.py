@@ -110,6 +110,7 @@ class CachingAttention(Module):
 
     @property
     def weights(self) -> np.ndarray | None:
+        """The attention weights (B, H, T, S) of the latest forward."""
         return self.attention.weights
 
 
@@ -140,6 +141,7 @@ class GrowingArray:
 
     @property
     def array(self) -> np.ndarray:
+        """The part of the buffer that is filled, (..., T, d), a view."""
         return self.buffer[..., :self.length].mT
 
     def append(self, x: np.ndarray) -> np.ndarray:

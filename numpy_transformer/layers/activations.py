@@ -85,6 +85,7 @@ class GELU(SmoothActivation):
         return y, slope
 
     def tanh_value_and_slope(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Returns what value_and_slope returns for approximate="tanh"."""
         c = math.sqrt(2 / math.pi)
         square = x * x                          # NumPy takes very long for x ** 3
         phi = (1 + np.tanh(x * (c + c * self.CUBIC * square))) / 2

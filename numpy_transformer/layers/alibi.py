@@ -47,6 +47,7 @@ class ALiBi(Module):
 
     @classmethod
     def of_sizes(cls, sizes: PositionSizes, rng: Seed) -> "ALiBi":
+        """Returns the positions of a model with these sizes."""
         return cls(sizes.num_heads)
 
     def build_tables(self, dtype: DTypeLike) -> None:

@@ -57,6 +57,7 @@ class ScaledDotProductAttention(Module):
         return q @ repeat_heads(k, q).mT
 
     def score_backward(self, dscores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns dq (B, H, T, d) and dk (B, G, S, d)."""
         q, k = self.recall()
         dq = dscores @ repeat_heads(k, q)                   # scores = q @ k.mT
         dk = sum_over_groups(dscores.mT @ q, k)
@@ -69,6 +70,7 @@ class ScaledDotProductAttention(Module):
         return p @ repeat_heads(v, p)
 
     def average_backward(self, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns dp (B, H, T, S) and dv (B, G, S, e)."""
         p, v = self.recall()
         dp = dy @ repeat_heads(v, p).mT                     # y = p @ v
         dv = sum_over_groups(p.mT @ dy, v)

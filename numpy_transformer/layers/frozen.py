@@ -81,6 +81,7 @@ def unfreeze(model: ThisModule, *names: str) -> ThisModule:
 
 
 def set_frozen(model: ThisModule, names: Sequence[str], frozen: bool) -> ThisModule:
+    """Freezes or unfreezes the parameters with these names, or all; returns the model."""
     parameters = [parameter for name in names or [""] for parameter in parameters_below(model, name)]
     if not frozen:
         check_can_be_trained(model, parameters)

@@ -73,6 +73,7 @@ class LoRALinear(Module):
 
     @property
     def is_merged(self) -> bool:
+        """Whether W contains the update now."""
         return self._weight_before_merge is not None
 
     def merge(self) -> "LoRALinear":
@@ -176,4 +177,5 @@ def linears_called(model: Module, targets: str | Sequence[str]) -> list[Linear]:
 
 
 def is_called(name: str, target: str) -> bool:
+    """Whether a dotted name is the target or ends with it."""
     return f".{name}".endswith(f".{target}")

@@ -73,6 +73,7 @@ class SinusoidalPositionalEncoding(Module):
 
     @classmethod
     def of_sizes(cls, sizes: PositionSizes, rng: Seed) -> "SinusoidalPositionalEncoding":
+        """Returns the positions of a model with these sizes."""
         return cls(sizes.d_model, sizes.max_len, rng=rng)
 
     def build_tables(self, dtype: DTypeLike) -> None:
@@ -107,6 +108,7 @@ class LearnedPositionalEmbedding(Module):
 
     @classmethod
     def of_sizes(cls, sizes: PositionSizes, rng: Seed) -> "LearnedPositionalEmbedding":
+        """Returns the positions of a model with these sizes."""
         return cls(sizes.max_len, sizes.d_model, rng)
 
     def forward(self, x: np.ndarray, offset: int = 0, positions: np.ndarray | None = None) -> np.ndarray:

@@ -77,6 +77,7 @@ class RelativePositionBias(Module):
 
     @classmethod
     def of_sizes(cls, sizes: PositionSizes, rng: Seed) -> "RelativePositionBias":
+        """Returns the positions of a model with these sizes."""
         return cls(sizes.num_heads, causal=sizes.causal, rng=rng)
 
     def forward(self, T: int, S: int, positions: np.ndarray | None = None) -> np.ndarray:

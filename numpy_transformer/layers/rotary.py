@@ -53,6 +53,7 @@ class RotaryEmbedding(Module):
 
     @classmethod
     def of_sizes(cls, sizes: PositionSizes, rng: Seed) -> "RotaryEmbedding":
+        """Returns the positions of a model with these sizes."""
         return cls(sizes.d_head)
 
     def build_tables(self, dtype: DTypeLike) -> None:
@@ -71,6 +72,7 @@ class RotaryEmbedding(Module):
         return self.rotate(dy, cos, -sin)
 
     def rotate(self, x: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> np.ndarray:
+        """Returns x with each pair of features rotated by the angle that has this cosine and sine."""
         y = np.empty(x.shape, np.result_type(x, cos))
         a, b = self.pairs(x)
         y_a, y_b = self.pairs(y)                # views of y

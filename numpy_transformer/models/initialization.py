@@ -102,6 +102,7 @@ def residual_projections(block: Component) -> list[Any]:
 
 
 def matrices(model: Module) -> list[Parameter]:
+    """Returns the parameters with two axes."""
     return [parameter for parameter in model.parameters() if parameter.data.ndim == 2]
 
 

@@ -69,6 +69,7 @@ class BlockSettings:
                           rng=rng)
 
     def make_norm(self, d_model: int) -> Module:
+        """Returns a norm of the kind that `norm_layer` names."""
         return make_norm(self.norm_layer, d_model, self.eps, bias=self.bias)
 
     def make_stack(self, num_layers: int, sizes: Sizes, rng: np.random.Generator, *, attention: str = "plain",

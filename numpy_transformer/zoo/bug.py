@@ -138,6 +138,7 @@ def apply(name: str | Bug, thing: Thing) -> Thing:
 
 
 def parts_of(thing: Any) -> list[Any]:
+    """Returns a model and all modules inside it, or anything else by itself."""
     return [module for _, module in thing.named_modules()] if isinstance(thing, Module) else [thing]
 
 
