@@ -89,6 +89,44 @@ def test_every_public_callable_of_a_file_has_type_hints(room):
     assert found and [item for item in found if not item[-1]] == []
 
 
+def test_names_of_faces_are_written_out_so_that_editors_can_read_them():
+    """With a computed __all__, `from .layers import *` gives mypy no names, and everything in nt has type Any."""
+    for path in ROOT.rglob("__init__.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+                assert ast.literal_eval(node.value), path
+
+
+SCRIPT = """
+import numpy as np
+import numpy_transformer as nt
+
+class Own(nt.Module):
+    def forward(self, x: np.ndarray) -> np.ndarray:
+        return x
+    def backward(self, dout: np.ndarray) -> np.ndarray:
+        return dout
+
+model = nt.freeze(nt.CausalLanguageModel(11, 8, 2, 1, rng=np.random.default_rng(0))).eval()
+model.decoder.blocks.append(nt.Block(Own(), Own(), Own(), Own()))
+model.embedding.weight.grad = 0
+reveal_type(model)
+reveal_type(nt.Linear(3, 4, rng=1).weight.grad)
+nt.Linear("3", 4)
+"""
+
+
+@pytest.mark.slow
+def test_mypy_understands_what_a_script_does(tmp_path):
+    pytest.importorskip("mypy")
+    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--config-file=", "--follow-imports=silent", "--check-untyped-defs",
+                           "--cache-dir", tmp_path, tmp_path / "script.py"], capture_output=True, text=True, cwd=ROOT.parent)
+    model, grad, *errors, _ = done.stdout.splitlines()
+    assert model.endswith('type is "numpy_transformer.models.decoder.CausalLanguageModel"') and "numpy.ndarray" in grad
+    assert len(errors) == 1 and 'Argument 1 to "Linear" has incompatible type "str"; expected "int"' in errors[0]
+
+
 @pytest.mark.slow
 def test_the_api_pages_are_built_and_have_every_public_name(tmp_path):
     pytest.importorskip("pdoc")
