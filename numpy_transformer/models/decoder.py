@@ -36,7 +36,7 @@ class CausalSettings(BlockSettings):
     """
 
     activation: str = "gelu"
-    positions: str = "learned"
+    positions: str | Component = "learned"
     attention: str = "plain"
     tie_weights: bool = True
     scale_embedding: bool = False

@@ -17,7 +17,7 @@ from ..layers.linear import Linear
 from ..layers.normalization import LayerNorm
 from ..layers.pooling import POOLINGS
 from ..module import Module, Parameter
-from ..types import Seed
+from ..types import Component, Seed
 from .initialization import initialize
 from .text_encoder import TextEncoder, TextSettings
 
@@ -113,7 +113,7 @@ class MaskedSettings(TextSettings):
     """
 
     activation: str = "gelu"
-    positions: str = "learned"
+    positions: str | Component = "learned"
     num_segments: int = 2
 
 

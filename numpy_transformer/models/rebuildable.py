@@ -21,8 +21,8 @@ class RebuildableModel(Module):
         super().__init_subclass__()
         _, *own = inspect.signature(cls.__init__).parameters.values()       # that of __init__, and not of __new__
         if cls.Settings is not None and own[-1].kind is inspect.Parameter.VAR_KEYWORD:
-            own[-1:] = [inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default)
-                        for field in fields(cls.Settings)]
+            own[-1:] = [inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
+                                          annotation=field.type) for field in fields(cls.Settings)]
         cls.__signature__ = inspect.Signature(own)
 
     def __new__(cls, *arguments: Any, **named: Any) -> "RebuildableModel":

@@ -44,7 +44,7 @@ class TextSettings(BlockSettings):
 
     norm: str = "post"
     eps: float = 1e-6
-    positions: str = "sinusoidal"
+    positions: str | Component = "sinusoidal"
     num_segments: int = 0
     pad_id: int | None = 0
     mask_padding: bool = True
