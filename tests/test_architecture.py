@@ -10,16 +10,16 @@ from helpers.commands import python
 import numpy_transformer
 
 ROOT = Path(numpy_transformer.__file__).parent
-STOREYS = {                                     # rooms in reading order: each may import those before it
+LEVELS = {                                     # rooms in reading order: each may import those before it
     "the Transformer": ["first_use", "types", "argument_checks", "threads", "markup", "parameter", "tree", "display", "module",
                         "layers", "models", "training", "decoding", "checks", "inspection"],
-    "what it works on and is seen with": ["texts", "data", "views", "pretrained", "tasks", "zoo", "bench"],
+    "data, models and pictures": ["texts", "data", "views", "pretrained", "tasks", "zoo", "bench"],
     "the explorer": ["explorer"],
     "the course": ["course/lessons", "course/sandbox", "course/exercises", "course/checker", "course"],
     "teaching": ["grading"],
     "the command line": ["cli", "__main__"],
 }
-ROOMS = [room for rooms in STOREYS.values() for room in rooms]
+ROOMS = [room for rooms in LEVELS.values() for room in rooms]
 
 
 def room_of(module):

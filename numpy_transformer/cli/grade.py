@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import __version__
 from ..course.exercises import choose_several, exercises
-from ..course.sandbox import NO_LAYER, best_layer, isolation as layers
+from ..course.sandbox import NO_LAYER, best_layer, layers
 from ..grading import policy, shards
 from ..grading.arrival import read_class
 from ..grading.gradebooks.filling import counted

@@ -4,6 +4,7 @@ import numpy as np
 
 from ..types import Component, Seed
 from .attention import ScaledDotProductAttention
+from .grouped import GroupedAttention
 from .token_positions import current_positions
 
 
@@ -30,11 +31,11 @@ class BiasedAttention(ScaledDotProductAttention):
     def made_from(cls, attention: Component, position_bias: Component) -> "BiasedAttention":
         """Returns an attention that shares softmax and dropout with a plain one, and adds a bias to the scores.
 
-        Raises: ValueError if the attention is not a ScaledDotProductAttention, and so has no scores to add to.
+        Raises: ValueError if the attention has no scores to add to, or computes them in a way of its own.
         """
-        if not isinstance(attention, ScaledDotProductAttention):
-            raise ValueError(f"{type(attention).__name__} has no scores that {type(position_bias).__name__} could be added "
-                             "to; choose attention='plain', or other positions")
+        if getattr(type(attention), "score", None) not in (ScaledDotProductAttention.score, GroupedAttention.score):
+            raise ValueError(f"{type(attention).__name__} has no plain scores that {type(position_bias).__name__} could be "
+                             "added to; choose attention='plain', or other positions")
         biased = cls(position_bias)
         biased.softmax = attention.softmax
         biased.dropout = attention.dropout

@@ -12,7 +12,7 @@ import sys
 import pytest
 from helpers.hostile import EXERCISE, NOT_PASSED, SEEN, attacks, bubblewrap, effects, grade_world, write_world
 
-from numpy_transformer.course.sandbox import ProgramTask, isolation as layers, run_files
+from numpy_transformer.course.sandbox import ProgramTask, layers, run_files
 from numpy_transformer.grading.grader import Judge
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a sandbox needs Linux")

@@ -51,10 +51,21 @@ def test_a_model_reads_texts_longer_than_any_that_it_was_made_for():
 
 
 def test_attention_that_holds_no_scores_is_refused():
-    with pytest.raises(ValueError, match="FlashAttention has no scores that ALiBi could be added to"):
+    with pytest.raises(ValueError, match="FlashAttention has no plain scores that ALiBi could be added to"):
         language_model(positions="alibi", attention="flash")
     with pytest.raises(ValueError, match="for 4 heads"):
         nt.BiasedAttention(nt.ALiBi(4))(*np.ones((3, 2, 3, 5, 6)))
+
+
+def test_attention_with_scores_of_its_own_is_refused():
+    """Its scores would be lost without an error, because the bias is added to the plain ones."""
+    class Capped(nt.ScaledDotProductAttention):
+        def score(self, q, k):
+            return np.tanh(super().score(q, k))
+
+    with pytest.raises(ValueError, match="Capped has no plain scores that ALiBi could be added to"):
+        nt.ALiBi.biased(Capped(), nt.ALiBi(2))
+    assert nt.ALiBi.biased(nt.GroupedAttention(), nt.ALiBi(2)).position_bias.num_heads == 2
 
 
 def test_the_explorer_shows_it_with_formulas():

@@ -250,7 +250,7 @@ def test_the_readme_shows_what_the_command_says(capsys):
     readme = (ROOT / "lessons/README.md").read_text(encoding="utf-8")
     published, unseen = sum(bool(bug.seen) for bug in BUGS), sum("gradient check" not in bug.caught_by for bug in BUGS)
     assert f"`nt.zoo` holds {len(BUGS)} of them, {published} of which" in readme
-    assert f"of {len(BUGS)} mistakes, most of them from published code" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"that holds {len(BUGS)} mistakes, most of them from published code" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"{unseen} of them pass the gradient check" in readme
     _, out, _ = run(capsys, "zoo", "heads-not-transposed", "--no-train")
     assert re.search(r"^```text\n(\d+ of \d+ checks fail.*?)^```$", readme, re.M | re.S)[1] in out

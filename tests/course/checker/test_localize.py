@@ -13,7 +13,7 @@ from numpy_transformer.course.checker.feedback import feedback
 from numpy_transformer.course.checker.localize import WrongAnswer, localize, other_indices
 from numpy_transformer.course.checker.verdict import Verdict, is_unexplained, judge
 from numpy_transformer.course.exercises import choose, exercises
-from numpy_transformer.course.sandbox import ProgramTask, isolation as layers, run_files, run_task
+from numpy_transformer.course.sandbox import ProgramTask, layers, run_files, run_task
 from numpy_transformer.course.sandbox.inside.worker import NODES, TRIED, VALUES
 from numpy_transformer.course.workbook import Workbook, start
 from numpy_transformer.texts import render

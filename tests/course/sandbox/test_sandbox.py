@@ -16,8 +16,8 @@ import numpy_transformer
 from numpy_transformer.course.checker.diagnosis import AnswerKey
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.course.sandbox import (NO_LAYER, ProgramTask, Stopped, best_layer, bubblewrap,
-                                              isolation as layers, run, run_files, runs, scratch, server)
+from numpy_transformer.course.sandbox import (NO_LAYER, ProgramTask, Stopped, best_layer, bubblewrap, layers, run,
+                                              run_files, runs, scratch, server)
 from numpy_transformer.course.sandbox.isolation import FIND, complaint_of
 from numpy_transformer.course.sandbox.visible_files import Visible, visible
 

@@ -14,15 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....texts import Message, listed
-from . import cases, places, sequences, terms, whole_arrays as whole
+from . import cases, places, sequences, terms, whole_arrays
 from .pairs import make_pairs
 
 MOST = 3                                        # sentences that a student reads
-EXACT = (whole.not_a_number, whole.one_number, whole.multiple, whole.offset, whole.opposite, whole.transposed,
-         sequences.sequence, sequences.moved, whole.one_step, terms.other_array, terms.two_arguments)   # of every entry
-RELATIONS = (*EXACT, terms.extra_factor, terms.extra_term, whole.permuted, whole.wrong_reduction,
-             whole.wrong_axes, places.place, whole.other_sign, terms.by_row, sequences.off_by_one, sequences.one_sided,
-             whole.nearly, sequences.same_beginning, terms.same_sums)
+EXACT = (whole_arrays.not_a_number, whole_arrays.one_number, whole_arrays.multiple, whole_arrays.offset,
+         whole_arrays.opposite, whole_arrays.transposed, sequences.sequence, sequences.moved, whole_arrays.one_step,
+         terms.other_array, terms.two_arguments)                # they hold for every entry
+RELATIONS = (*EXACT, terms.extra_factor, terms.extra_term, whole_arrays.permuted, whole_arrays.wrong_reduction,
+             whole_arrays.wrong_axes, places.place, whole_arrays.other_sign, terms.by_row, sequences.off_by_one,
+             sequences.one_sided, whole_arrays.nearly, sequences.same_beginning, terms.same_sums)
 LIMITED = ("relations.wrong_only", "relations.whole.correct_if_finite", "relations.sequence.too_large",
            "relations.sequence.too_small")      # what they say holds where it says
 
@@ -69,7 +70,7 @@ def explains_everything(answer_key, answers):
         return False
     found, correct = related(answer_key, make_pairs(answer_key, answers))
     return len(found) == correct.count(False) and all(
-        relation.exact and relation.said.kind != whole.DEPENDS for relation in found)
+        relation.exact and relation.said.kind != whole_arrays.DEPENDS for relation in found)
 
 
 def comparable(answer_key, answers):
@@ -120,9 +121,9 @@ def sentence(group, count):
     """
     first, n = group[0], len(group)
     key = "plain"
-    if first.said.kind == whole.NEARLY:
+    if first.said.kind == whole_arrays.NEARLY:
         key = "question"
-    elif first.everywhere and count > 1 and first.said.kind != whole.DEPENDS:
+    elif first.everywhere and count > 1 and first.said.kind != whole_arrays.DEPENDS:
         key = "everywhere"
     elif not first.everywhere and not first.said.kind.startswith(LIMITED):
         key = "sometimes"
