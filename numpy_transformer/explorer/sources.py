@@ -117,7 +117,7 @@ def lines_of_attention(cls, kind):
     methods of this step, or in a forward and a backward that do everything themselves.
     """
     step, made = ("score", ("dq", "dk")) if kind == "scores" else ("average", ("dp", "dv"))
-    steps = {}                                  # BiasedAttention leaves dq and dk to its base
+    steps = {}                                                  # a subclass may leave dq and dk to its base
     for base in cls.__mro__:
         forward, backward = (source_of(vars(base).get(name)) for name in (step, f"{step}_backward"))
         if forward is not None and backward is not None:

@@ -6,7 +6,6 @@ import numpy as np
 
 from ..argument_checks import check_integers, check_positive
 from ..module import Module
-from .biased import BiasedAttention
 from .initial_weights import DTYPE
 from .positions import POSITIONS
 
@@ -37,7 +36,7 @@ class ALiBi(Module):
     """
 
     place = "scores"
-    biased = BiasedAttention.made_from
+    scaled = True                               # the scores that it is added to are divided by sqrt(d)
 
     def __init__(self, num_heads):
         check_positive(num_heads=num_heads)

@@ -2,19 +2,21 @@
 
 A model takes its sizes one by one and everything else as settings, which are fields of a dataclass. A setting that names a
 kind of part is looked up in a table, to which any file can add: NORMS in layers/normalization.py, ACTIVATIONS and
-FEED_FORWARDS in layers/feed_forward.py, POSITIONS in layers/positions.py, ATTENTIONS in layers/flash.py.
+FEED_FORWARDS in layers/feed_forward.py, POSITIONS in layers/positions.py, ATTENTIONS in layers/attention.py.
 """
 
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from ..argument_checks import check_choice
+from ..layers.attention import ATTENTIONS, with_score_changes
 from ..layers.blocks import Block, CrossBlock
 from ..layers.feed_forward import make_feed_forward
-from ..layers.flash import ATTENTIONS
 from ..layers.multi_head import CrossAttention, MultiHeadAttention, SelfAttention
 from ..layers.normalization import make_norm
+from ..layers.position_bias import PositionBias
 from ..layers.positions import POSITIONS
+from ..layers.relative_bias import UnscaledAttention
 from ..module import Module
 from .stacks import CrossStack, Stack
 
@@ -55,7 +57,7 @@ class BlockSettings:
         d_model, num_heads, d_ff, dropout = sizes
         options = {"num_kv_heads": self.num_kv_heads, "dropout": dropout, "bias": self.bias, "rng": rng,
                    "d_head": self.d_head}
-        own = SelfAttention(d_model, num_heads, attention=ATTENTIONS[attention](dropout, rng), **options)
+        own = SelfAttention(d_model, num_heads, attention=make_attention(attention, dropout, rng), **options)
         feed_forward = make_feed_forward(self.activation, d_model, d_ff, dropout=dropout, bias=self.bias, rng=rng)
         norms = [self.make_norm(d_model) for _ in range(3 if crossing else 2)]
         if not crossing:
@@ -72,6 +74,19 @@ class BlockSettings:
         blocks = [self.make_block(sizes, rng, attention=attention, crossing=crossing) for _ in range(num_layers)]
         norm = self.make_norm(sizes.d_model) if self.norm == "pre" else None
         return CrossStack(blocks, norm) if crossing else Stack(blocks, norm)
+
+
+def make_attention(attention, dropout, rng):
+    """Returns the attention that ATTENTIONS makes of a name, or that a function or class makes of dropout and rng.
+
+    Parameters: attention : a name in ATTENTIONS, or a function (dropout, rng) -> component such as GroupedAttention, which is
+        called for each block; dropout : float; rng : Generator
+    Raises: ValueError for an unknown name.
+    """
+    if callable(attention) and not isinstance(attention, Module):
+        return attention(dropout, rng)
+    check_choice("attention", attention, ATTENTIONS)
+    return ATTENTIONS[attention](dropout, rng)
 
 
 class PositionSizes(NamedTuple):
@@ -97,13 +112,24 @@ def make_positions(positions, sizes, rng):
 
 def place_in_attention(positions, stack):
     """Hands positions that act inside attention to the attention of each block. Others stay outside of the stack."""
-    for block in stack.blocks:
-        if positions.place == "heads":
+    if positions.place == "heads":
+        for block in stack.blocks:
             block.attention.rotary = positions
-        elif positions.place == "scores":
-            block.attention.attention = positions.biased(block.attention.attention, positions)
+    elif positions.place == "scores":
+        add_position_bias(positions, stack)
+
+
+def add_position_bias(positions, stack):
+    """Adds a bias to the scores of each block, as the last change, in place of a bias that is there already."""
+    bias = PositionBias(positions)              # one for all blocks
+    for block in stack.blocks:
+        if not positions.scaled:
+            block.attention.attention = UnscaledAttention.made_from(block.attention.attention)
             if isinstance(block, CrossBlock):
-                block.cross_attention.attention = positions.biased(block.cross_attention.attention, None)
+                block.cross_attention.attention = UnscaledAttention.made_from(block.cross_attention.attention)
+        attention = with_score_changes(block.attention.attention, bias)
+        attention.score_changes = [change for change in attention.score_changes
+                                   if change is bias or not isinstance(change, PositionBias)]
 
 
 def sizes_of(stack):
