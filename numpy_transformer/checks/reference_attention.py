@@ -46,7 +46,7 @@ def attend(module, q, k, v, visible):
 def attention(module, q, k, v, mask=None):
     B, H, T, _ = q.shape
     visible = visible_keys(mask, (B, H, T, k.shape[2]), getattr(module, "causal", False))
-    return np.stack([attend(module, q[b], k[b], v[b], visible[b]) for b in range(B)])
+    return np.stack([attend(module, q[b], k[b], v[b], visible=visible[b]) for b in range(B)])
 
 
 @reference("position bias", PositionBias)
@@ -131,7 +131,7 @@ def one_sequence(module, query, key, value, visible):
     q, k, v = ([x[:, start:start + d] for start in range(0, x.shape[1], d)] for x in (q, k, v))
     if module.rotary is not None:
         q, k = ([rotated(module.rotary, x) for x in heads] for heads in (q, k))
-    heads = attend(module.attention, np.stack(q), np.stack(k), np.stack(v), visible)
+    heads = attend(module.attention, np.stack(q), np.stack(k), np.stack(v), visible=visible)
     return affine(module.output, np.concatenate(list(heads), -1))
 
 

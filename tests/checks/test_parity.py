@@ -14,6 +14,7 @@ from helpers import composed
 
 import numpy_transformer as nt
 from numpy_transformer import layers, models
+from numpy_transformer.checks.samples import biased
 from numpy_transformer.layers.multi_head import add_qkv_bias
 from numpy_transformer.layers.token_positions import token_positions
 
