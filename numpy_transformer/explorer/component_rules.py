@@ -16,7 +16,7 @@ def rule_of(call):
 
 def one_softmax(call):
     """Attention as it should be: one softmax, perhaps with dropout, and nothing before it but changes of the scores."""
-    changes = {id(change) for change in call.module.score_changes}
+    changes = {id(change) for change in getattr(call.module, "score_changes", [])}
     inner = [child for child in call.children if not isinstance(child.module, Dropout) and id(child.module) not in changes]
     softmax = [child for child in inner if isinstance(child.module, Softmax)]
     return len(softmax) == 1 and inner[0] is softmax[0] and {"q", "k", "v"} <= set(call.inputs)
