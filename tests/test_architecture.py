@@ -155,5 +155,5 @@ def test_positions_and_caches_are_not_handed_through_attention_blocks_and_stacks
     taking = {(path.relative_to(ROOT).as_posix(), node.name, argument.arg) for path, tree in TREES.items()
               for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and path.parent.name in ("layers", "models")
               for argument in (*node.args.args, *node.args.kwonlyargs) if argument.arg in ("cache", "positions")}
-    attention = {"attention.py", "grouped.py", "biased.py", "flash.py", "multi_head.py", "blocks.py", "stacks.py"}
+    attention = {"attention.py", "grouped.py", "position_bias.py", "flash.py", "multi_head.py", "blocks.py", "stacks.py"}
     assert taking and not {place for place in taking if Path(place[0]).name in attention}

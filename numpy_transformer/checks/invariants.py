@@ -91,7 +91,7 @@ def a_fully_masked_query_gives_zero(module, *inputs):
            "a fully masked query has a nonzero gradient")
 
 
-@check("zero query", *ATTENTION, when=lambda module, *inputs: getattr(module, "position_bias", None) is None)
+@check("zero query", *ATTENTION, when=lambda module, *inputs: not getattr(module, "score_changes", []))
 def a_query_of_zeros_gives_the_mean_of_visible_values(module, *inputs):
     """All its scores are 0, so the visible keys have equal weights. A score of 0 does not mean hidden."""
     module, (q, k, v, *_) = prepared(module, inputs)

@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
-from ..layers import (ALiBi, CrossAttention, FlashAttention, MultiHeadAttention, RelativePositionBias, RotaryEmbedding,
-                      ScaledDotProductAttention, SelfAttention, UnscaledAttention)
+from ..layers import (ALiBi, CrossAttention, FlashAttention, MultiHeadAttention, PositionBias, RelativePositionBias,
+                      RotaryEmbedding, ScaledDotProductAttention, SelfAttention, UnscaledAttention)
 from .reference_layers import affine, reference, softmax_row
 
 
@@ -17,35 +17,46 @@ def visible_keys(mask, shape, causal=False):
     return visible & np.tri(T, S, S - T, dtype=bool) if causal else visible
 
 
-def attend(q, k, v, visible, unscaled=False, bias=None):
-    """One head: q (T, d), k (S, d), v (S, e), visible (T, S) -> (T, e), with NaN for a fully masked query."""
-    y = np.full((len(q), v.shape[-1]), np.nan)
-    divisor = 1 if unscaled else math.sqrt(q.shape[-1])
-    for t, query in enumerate(q):
-        keys = [s for s in range(len(k)) if visible[t, s]]
-        scores = [math.fsum(float(a) * float(b) for a, b in zip(query, k[s])) / divisor for s in keys]
-        if bias is not None:
-            scores = [score + float(bias[t, s]) for score, s in zip(scores, keys)]
+def scores_of(module, q, k):
+    """One head: q (T, d), k (S, d) -> (T, S), before the score changes of an attention."""
+    divisor = 1 if isinstance(module, UnscaledAttention) else math.sqrt(q.shape[-1])
+    return np.array([[math.fsum(float(a) * float(b) for a, b in zip(query, key)) / divisor for key in k] for query in q])
+
+
+def attend(module, q, k, v, visible):
+    """One text: q (H, T, d), k (G, S, d), v (G, S, e), visible (H, T, S) -> (H, T, e), NaN for a fully masked query.
+
+    The components that change the scores have references of their own, and are used as they are.
+    """
+    H, T, _ = q.shape
+    group = H // len(k)
+    scores = np.stack([scores_of(module, q[h], k[h // group]) for h in range(H)])
+    for change in getattr(module, "score_changes", []):
+        scores = change(scores)
+    y = np.full((H, T, v.shape[-1]), np.nan)
+    for h, t in np.ndindex(H, T):
+        keys = [s for s in range(k.shape[1]) if visible[h, t, s]]
         if keys:
-            y[t] = sum(weight * v[s].astype(np.float64) for weight, s in zip(softmax_row(scores), keys))
+            weights = softmax_row([float(scores[h, t, s]) for s in keys])
+            y[h, t] = sum(weight * v[h // group, s].astype(np.float64) for weight, s in zip(weights, keys))
     return y
 
 
 @reference("attention", ScaledDotProductAttention, FlashAttention, large=True)
 def attention(module, q, k, v, mask=None):
     B, H, T, _ = q.shape
-    S = k.shape[2]
-    group = H // k.shape[1]
-    visible = visible_keys(mask, (B, H, T, S), getattr(module, "causal", False))
-    position_bias = getattr(module, "position_bias", None)
-    biases = [None] * H
-    if position_bias is not None:
-        formula = alibi if isinstance(position_bias, ALiBi) else relative_position_bias
-        biases = formula(position_bias, T, S)
-    unscaled = isinstance(module, UnscaledAttention)
-    return np.stack([np.stack([attend(q[b, h], k[b, h // group], v[b, h // group], visible[b, h], unscaled=unscaled,
-                                      bias=biases[h])
-                               for h in range(H)]) for b in range(B)])
+    visible = visible_keys(mask, (B, H, T, k.shape[2]), getattr(module, "causal", False))
+    return np.stack([attend(module, q[b], k[b], v[b], visible=visible[b]) for b in range(B)])
+
+
+@reference("position bias", PositionBias)
+def position_bias(module, scores):
+    formula = alibi if isinstance(module.position_bias, ALiBi) else relative_position_bias
+    b = formula(module.position_bias, *scores.shape[-2:])
+    y = np.empty(scores.shape)
+    for index in np.ndindex(y.shape):
+        y[index] = float(scores[index]) + b[index[-3:]]
+    return y
 
 
 def bucket_of(module, distance):
@@ -116,17 +127,12 @@ def one_sequence(module, query, key, value, visible):
     """Computes head by head, each with its own columns of the matrices, without splitting or merging an array."""
     q, k, v = affine(module.query, query), affine(module.key, key), affine(module.value, value)
     H = module.num_heads
-    group = module.num_heads // module.num_kv_heads
     d = q.shape[-1] // H
-    heads = []
-    for h in range(H):
-        own = slice(h * d, (h + 1) * d)
-        shared = slice(h // group * d, (h // group + 1) * d)
-        qh, kh = q[:, own], k[:, shared]
-        if module.rotary is not None:
-            qh, kh = rotated(module.rotary, qh), rotated(module.rotary, kh)
-        heads.append(attend(qh, kh, v[:, shared], visible[h]))
-    return affine(module.output, np.concatenate(heads, -1))
+    q, k, v = ([x[:, start:start + d] for start in range(0, x.shape[1], d)] for x in (q, k, v))
+    if module.rotary is not None:
+        q, k = ([rotated(module.rotary, x) for x in heads] for heads in (q, k))
+    heads = attend(module.attention, np.stack(q), np.stack(k), np.stack(v), visible=visible)
+    return affine(module.output, np.concatenate(list(heads), -1))
 
 
 @reference("multi-head", MultiHeadAttention)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import layers, models
 from ..layers import causal_mask, padding_mask
+from ..layers.attention import with_score_changes
 from ..layers.multi_head import add_qkv_bias
 from ..models.parts import place_in_attention
 
@@ -121,9 +122,14 @@ def relative(rng, **options):
     return layers.RelativePositionBias(4, 8, 6, rng=rng, **options)     # distances from 6 on share a bucket
 
 
+def biased(attention, position_bias):
+    return with_score_changes(attention, layers.PositionBias(position_bias))
+
+
 def block(rng):
     """A Block of parts that EncoderBlock does not choose."""
-    attention = layers.SelfAttention(D, 4, 2, dropout=P, rng=rng, attention=layers.BiasedAttention(layers.ALiBi(4), P, rng))
+    attention = layers.SelfAttention(D, 4, 2, dropout=P, rng=rng)
+    biased(attention.attention, layers.ALiBi(4))
     return layers.Block(attention, layers.SwiGLU(D, F, rng=rng), layers.RMSNorm(D), layers.LayerNorm(D), dropout=P, rng=rng)
 
 
@@ -202,9 +208,13 @@ SAMPLES = [
     Sample("ALiBi", lambda rng: layers.ALiBi(3), lambda draw: (T, S), gradients=False),
     Sample("ALiBi, padding", lambda rng: layers.ALiBi(4), lambda draw: (T, S, np.maximum(np.arange(S) - [[2], [0]], 0)),
            gradients=False),
-    Sample("BiasedAttention, alibi", lambda rng: layers.BiasedAttention(layers.ALiBi(4), P, rng), heads),
-    Sample("UnscaledAttention", lambda rng: layers.UnscaledAttention(relative(rng), P, rng), heads),
-    Sample("UnscaledAttention, no bias", lambda rng: layers.UnscaledAttention(dropout=P, rng=rng), heads),
+    Sample("PositionBias, alibi", lambda rng: layers.PositionBias(layers.ALiBi(H)), scores),
+    Sample("PositionBias, relative", lambda rng: layers.PositionBias(layers.RelativePositionBias(H, 8, 6, rng=rng)), scores),
+    Sample("ScaledDotProductAttention, alibi",
+           lambda rng: biased(layers.ScaledDotProductAttention(P, rng), layers.ALiBi(4)), heads),
+    Sample("GroupedAttention, alibi", lambda rng: biased(layers.GroupedAttention(P, rng), layers.ALiBi(4)), heads),
+    Sample("UnscaledAttention", lambda rng: layers.UnscaledAttention(P, rng), heads),
+    Sample("UnscaledAttention, relative", lambda rng: biased(layers.UnscaledAttention(P, rng), relative(rng)), heads),
     Sample("FlashAttention", lambda rng: layers.FlashAttention(3), heads),
     Sample("FlashAttention, causal", lambda rng: layers.FlashAttention(2, causal=True), heads),
     Sample("MultiHeadAttention", lambda rng: layers.MultiHeadAttention(D, H, dropout=P, rng=rng), three),

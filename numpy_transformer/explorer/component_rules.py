@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from ..layers import ALiBi, Dropout, RelativePositionBias, ScaledDotProductAttention, Softmax
-from .origin import Computation, sum_to
-
-POSITION_BIASES = ALiBi, RelativePositionBias
+from ..layers import Dropout, ScaledDotProductAttention, Softmax
+from .origin import Computation
 
 
 def rule_of(call):
@@ -17,16 +15,18 @@ def rule_of(call):
 
 
 def one_softmax(call):
-    """Attention as it should be: one softmax, perhaps with dropout, and nothing before it but a bias of the scores."""
-    inner = [child for child in call.children if not isinstance(child.module, (Dropout, *POSITION_BIASES))]
+    """Attention as it should be: one softmax, perhaps with dropout, and nothing before it but changes of the scores."""
+    changes = {id(change) for change in getattr(call.module, "score_changes", [])}
+    inner = [child for child in call.children if not isinstance(child.module, Dropout) and id(child.module) not in changes]
     softmax = [child for child in inner if isinstance(child.module, Softmax)]
     return len(softmax) == 1 and inner[0] is softmax[0] and {"q", "k", "v"} <= set(call.inputs)
 
 
 def attention(graph, call, scope, inputs):
-    """Scaled dot-product attention: scores = q kᵀ scale + b, masked; weights = softmax(scores); y = weights v.
+    """Scaled dot-product attention: scores = q kᵀ scale, masked; weights = softmax(scores); y = weights v.
 
-    A subclass may call other components after that, which change y.
+    Components in `score_changes` stand between the scores and the mask, which is then an operation of its own. A subclass
+    may call other components after the weighted sum, which change y.
     """
     gradients = call.input_gradients
     first = next(index for index, child in enumerate(call.children) if isinstance(child.module, Softmax))
@@ -36,20 +36,21 @@ def attention(graph, call, scope, inputs):
     usual_scale = 1 / call.module.divisor(call.inputs["q"].shape[-1])
     scale = getattr(call.module, "scale", usual_scale)
     array = softmax.inputs["x"]
-    used = {name: inputs[name] for name in ("q", "k")}
+    changes = call.children[:first]
+    mask = {}
     if "mask" in inputs and not getattr(call.module, "mask_off", False) and hides(inputs["mask"].array, array):
-        used["mask"] = inputs["mask"]
-    for child in call.children[:first]:
-        used["b"] = graph.visit_child(child, scope)[0]
-    biased = "b" in used
-
-    def backward(dy):
-        found = {name: gradients.get(name) for name in ("q", "k")}
-        return {**found, "b": sum_to(dy, used["b"].array.shape)} if biased else found
-
-    scores = Computation("scores", used, backward, numbers={"scale": float(scale)})
-    graph.position = softmax.number
-    scope.add(graph.add_computation(scores, array, scope))
+        mask["mask"] = inputs["mask"]
+    used = {"q": inputs["q"], "k": inputs["k"], **({} if changes else mask)}
+    scores = Computation("scores", used, lambda dy: {name: gradients.get(name) for name in "qk"},
+                         numbers={"scale": float(scale)})
+    graph.position = call.children[0].number
+    scope.add(graph.add_computation(scores, next(iter(changes[0].inputs.values())) if changes else array, scope))
+    for change in changes:
+        changed = graph.visit_child(change, scope)[0]
+    if changes and mask:
+        hidden = Computation("mask", {"scores": changed, **mask}, lambda dy: {"scores": np.where(mask["mask"].array, dy, 0)})
+        graph.position = softmax.number
+        scope.add(graph.add_computation(hidden, array, scope))
     weights_gradient = None
     for child in call.children[first:after]:
         weights = graph.visit_child(child, scope)[0]

@@ -134,9 +134,9 @@ def describe_op(op):
     called = entry["called_at"]
     if op.module is not None:
         lines = lines_of_arrays(type(op.module), tuple(op.inputs), tuple(op.parameters))
-    elif op.kind in ("scores", "weighted sum"):
+    elif op.kind in ("scores", "mask", "weighted sum"):
         lines = lines_of_attention(type(op.enclosing.module), op.kind)
-        called = {"forward": lines.get("y"), "backward": lines.get("dk") or lines.get("dv")}
+        called = {"forward": lines.get("y"), "backward": lines.get("dk") or lines.get("dv") or called.get("backward")}
         entry["called_at"] = {phase: line for phase, line in called.items() if line is not None}
     else:
         lines = {f"d{slot}": called.get("backward") for slot in (*op.inputs, *op.parameters)}

@@ -111,13 +111,16 @@ def lines_of_arrays(cls, inputs, parameters):
 
 @functools.lru_cache(maxsize=1024)
 def lines_of_attention(cls, kind):
-    """Returns the lines in which scaled dot-product attention makes its scores, or its weighted sum, and backward.
+    """Returns the lines in which attention makes its scores or its weighted sum, and backward; or masks changed scores.
 
     They are looked for in the class and in its bases, because a subclass may leave the computation to its base: in the
     methods of this step, or in a forward and a backward that do everything themselves.
     """
+    if kind == "mask":
+        forward = source_of(cls.forward)
+        return {} if forward is None else {"y": assignment(forward, "scores")}
     step, made = ("score", ("dq", "dk")) if kind == "scores" else ("average", ("dp", "dv"))
-    steps = {}                                  # BiasedAttention leaves dq and dk to its base
+    steps = {}                                                  # a subclass may leave dq and dk to its base
     for base in cls.__mro__:
         forward, backward = (source_of(vars(base).get(name)) for name in (step, f"{step}_backward"))
         if forward is not None and backward is not None:

@@ -4,7 +4,7 @@ linear.py, softmax.py, losses.py          the affine map; probabilities; the two
 embedding.py, positions.py                ids become vectors; sinusoids or a learned table are added
 attention.py, masks.py, multi_head.py     scaled dot-product attention; what may be attended to; several heads at once
 heads.py, grouped.py, flash.py            how heads lie in memory; fewer key heads; attention in tiles
-rotary.py, biased.py, alibi.py            positions that act inside attention: rotated queries and keys, biased scores
+rotary.py, position_bias.py, alibi.py     positions that act inside attention: rotated queries and keys, biased scores
 relative_bias.py, token_positions.py      the learned bias of T5; which position each token has
 normalization.py, activations.py          LayerNorm and RMSNorm; ReLU, GELU, SiLU, Tanh
 feed_forward.py, dropout.py, blocks.py    the position-wise half of a block; random zeros; whole blocks
@@ -16,7 +16,6 @@ initial_weights.py, erf.py, fast.py       distributions of initial weights; the 
 from .activations import GELU, ReLU, SiLU, Tanh
 from .alibi import ALiBi
 from .attention import ScaledDotProductAttention
-from .biased import BiasedAttention
 from .blocks import Block, CrossAttentionBlock, CrossBlock, DecoderBlock, EncoderBlock
 from .dropout import Dropout
 from .embedding import Embedding, Unembedding
@@ -31,16 +30,17 @@ from .masks import AttentionMask, causal_mask, combine_masks, padding_mask
 from .multi_head import CrossAttention, MultiHeadAttention, SelfAttention
 from .normalization import LayerNorm, RMSNorm
 from .pooling import FirstToken, MaskedMean
+from .position_bias import PositionBias
 from .positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
 from .relative_bias import RelativePositionBias, UnscaledAttention
 from .rotary import RotaryEmbedding
 from .softmax import LogSoftmax, Softmax
 from .token_positions import token_positions
 
-__all__ = ["ALiBi", "AttentionMask", "BiasedAttention", "BinaryCrossEntropyLoss", "Block", "CrossAttention",
+__all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAttention",
            "CrossAttentionBlock", "CrossBlock", "CrossEntropyLoss", "DecoderBlock", "Dropout", "Embedding", "EncoderBlock",
            "FeedForward", "FirstToken", "FlashAttention", "GELU", "GroupedAttention", "LayerNorm",
-           "LearnedPositionalEmbedding", "Linear", "LoRALinear", "LogSoftmax", "MaskedMean", "MultiHeadAttention", "RMSNorm",
+           "LearnedPositionalEmbedding", "Linear", "LoRALinear", "LogSoftmax", "MaskedMean", "MultiHeadAttention", "PositionBias", "RMSNorm",
            "ReLU", "RelativePositionBias", "RotaryEmbedding", "ScaledDotProductAttention", "SelfAttention", "SiLU",
            "SinusoidalPositionalEncoding", "Softmax", "SwiGLU", "Tanh", "Unembedding", "UnscaledAttention", "add_lora",
            "causal_mask", "combine_masks", "freeze", "merge_lora", "padding_mask", "token_positions", "unfreeze"]

@@ -7,7 +7,6 @@ import numpy as np
 from ..argument_checks import called, check_integers, check_positive
 from ..module import Module
 from ..types import DTypeLike, Seed
-from .biased import BiasedAttention
 from .initial_weights import DTYPE
 from .positions import POSITIONS, PositionSizes
 
@@ -38,7 +37,7 @@ class ALiBi(Module):
     """
 
     place = "scores"
-    biased = BiasedAttention.made_from
+    scaled = True                               # the scores that it is added to are divided by sqrt(d)
 
     def __init__(self, num_heads: int) -> None:
         check_positive(num_heads=num_heads)

@@ -1,12 +1,13 @@
 """Scaled dot-product attention: every query takes a weighted mean of the values."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from ..argument_checks import called, check_array
 from ..module import Module
-from ..types import Seed
+from ..types import Component, Seed
 from .dropout import Dropout
 from .masks import fit_mask, mask_scores
 from .softmax import Softmax
@@ -21,9 +22,12 @@ class ScaledDotProductAttention(Module):
     and v than in q (grouped queries), H/G neighboring query heads share one key and value head.
 
     Parameters: dropout : float (0.0), on the weights P; rng : generator or seed of the dropout, or None
+    Attributes: `score_changes`, a list of components that take scores (B, H, T, S) and return changed ones, such as
+        PositionBias; they are called one after the other, before the mask. Empty at first
     Shape: q (B, H, T, d), k (B, G, S, d), v (B, G, S, e), mask -> y (B, H, T, e); B may be absent, or both B and H.
         `weights` (B, H, T, S) are those of the latest forward, before dropout.
-    Backward: dv = Pᵀ dy,   dP = dy vᵀ,   dS = softmax backward of dP,   dq = dS k / sqrt(d),   dk = dSᵀ q / sqrt(d)
+    Backward: dv = Pᵀ dy,   dP = dy vᵀ,   dS = softmax backward of dP,   dq = dS k / sqrt(d),   dk = dSᵀ q / sqrt(d),
+        where dS has gone back through the score changes, the last one first
     Raises: ValueError if the shapes of q, k and v do not fit together; as AttentionMask for the mask.
     Source: Vaswani et al. 2017, equation 1; grouped queries: Ainslie et al. 2023.
     """
@@ -31,14 +35,17 @@ class ScaledDotProductAttention(Module):
     def __init__(self, dropout: float = 0.0, rng: Seed = None) -> None:
         self.softmax = Softmax()
         self.dropout = Dropout(dropout, rng)
+        self.score_changes: list[Component] = []
         self.weights: np.ndarray | None = None
 
     def forward(self, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         check_array(self, q, k, v)
         check_shapes(q, k, v)
         scores = self.score(q, k)
+        for change in self.score_changes:
+            scores = change(scores)
         if mask is not None:
-            mask_scores(scores, fit_mask(mask, scores.shape))
+            scores = self.hide(scores, fit_mask(mask, scores.shape))
         weights = self.softmax(scores)
         self.weights = weights.view()
         self.weights.flags.writeable = False    # read-only, because backward needs these values unchanged
@@ -47,6 +54,8 @@ class ScaledDotProductAttention(Module):
     def backward(self, dy: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         dp, dv = self.average_backward(dy)
         dscores = self.softmax.backward(self.dropout.backward(dp))      # 0 where p is 0, so also at masked scores
+        for change in reversed(self.score_changes):
+            dscores = change.backward(dscores)
         dq, dk = self.score_backward(dscores)
         return dq, dk, dv
 
@@ -64,6 +73,10 @@ class ScaledDotProductAttention(Module):
         dq = dq / self.divisor(q.shape[-1])                 # q = q / sqrt(d)
         return dq, dk
 
+    def hide(self, scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """Returns the scores with -inf where the mask is False. In place, unless a score change may remember them."""
+        return np.where(mask, scores, -np.inf) if self.score_changes else mask_scores(scores, mask)
+
     def average(self, p: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Returns the means (B, H, T, e) of the values with the weights p (B, H, T, S)."""
         self.remember(p, v)
@@ -79,6 +92,18 @@ class ScaledDotProductAttention(Module):
     def divisor(self, d: int) -> float:
         """Returns the number that the products of queries and keys of width d are divided by."""
         return math.sqrt(d)
+
+
+def with_score_changes(attention: Component, *changes: Component) -> Component:
+    """Returns the attention, which from now on changes its scores by these components too.
+
+    Raises: ValueError if it has no scores that could be changed, as FlashAttention.
+    """
+    if not hasattr(attention, "score_changes"):
+        names = ", ".join(type(change).__name__ for change in changes)
+        raise ValueError(f"{type(attention).__name__} has no scores that {names} could change; choose attention='plain'")
+    attention.score_changes = [*attention.score_changes, *changes]
+    return attention
 
 
 def check_shapes(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> None:
@@ -107,3 +132,8 @@ def sum_over_groups(dk: np.ndarray, k: np.ndarray) -> np.ndarray:
     if dk.shape == k.shape:
         return dk
     return dk.reshape(*k.shape[:-2], -1, *k.shape[-2:]).sum(-3)
+
+
+# What `attention` may be in a causal model: (dropout, rng) -> component that takes q, k, v and a mask. None is what
+# SelfAttention makes by itself: ScaledDotProductAttention, or GroupedAttention if there are fewer key heads
+ATTENTIONS: dict[str, Callable[[float, Seed], Component]] = {"plain": lambda dropout, rng: None}

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..argument_checks import called, check_array, check_positive
 from ..module import Module
-from .attention import check_shapes
+from .attention import ATTENTIONS, check_shapes
 from .fast import sum_of_products
 from .masks import fit_mask, mask_scores
 
@@ -118,5 +118,4 @@ class FlashAttention(Module):
                 yield rows, keys, s
 
 
-# What `attention` may be in a causal model: (dropout, rng) -> component; None is what SelfAttention makes by itself
-ATTENTIONS = {"plain": lambda dropout, rng: None, "flash": lambda dropout, rng: FlashAttention(causal=True, dropout=dropout)}
+ATTENTIONS["flash"] = lambda dropout, rng: FlashAttention(causal=True, dropout=dropout)

@@ -37,7 +37,7 @@ class MultiHeadAttention(Module):
         bias : bool (True), in the Linears `query`, `key`, `value` and `output`
         rotary : RotaryEmbedding or None; rotates queries and keys
         attention : ScaledDotProductAttention (None: a new one) or another component that takes q, k, v and a mask, such as
-            FlashAttention or BiasedAttention
+            FlashAttention
         rng : generator or seed of initial weights and dropout, or None
         d_head : int or None (d_model / num_heads), the width d of a head
     Shape: query (B, T, d_model), key and value (B, S, d_model), mask 2-D or 4-D -> y (B, T, d_model); B may be absent.

@@ -129,5 +129,6 @@ class LearnedPositionalEmbedding(Module):
 # What `positions` may be in a model. Each class says in `place` where it acts, and `of_sizes` makes one for a model:
 #     "embeddings"    it is called with the embeddings, as here
 #     "heads"         SelfAttention calls it with the queries and the keys of its heads: RotaryEmbedding
-#     "scores"        BiasedAttention adds what it returns to the scores: ALiBi, RelativePositionBias
+#     "scores"        PositionBias adds what it returns to the scores: ALiBi, RelativePositionBias. `scaled` says whether
+#                     these are divided by sqrt(d)
 POSITIONS: dict[str, Any] = {"learned": LearnedPositionalEmbedding, "sinusoidal": SinusoidalPositionalEncoding}

@@ -1,4 +1,4 @@
-"""Attention as in T5: each score gets a learned number that depends on the distance between key and query."""
+"""Attention as in T5: unscaled, and each score gets a learned number that depends on the distance between key and query."""
 
 import math
 
@@ -8,31 +8,39 @@ from numpy.lib.stride_tricks import sliding_window_view
 from ..argument_checks import called, check_choice, check_positive
 from ..module import Module, Parameter
 from ..types import Component, Seed
-from .biased import BiasedAttention
+from .attention import ScaledDotProductAttention
+from .grouped import GroupedAttention
 from .initial_weights import normal
 from .positions import POSITIONS, PositionSizes
 
 
-class UnscaledAttention(BiasedAttention):
-    """y = P v,   P = softmax(q kᵀ + b): the scores are not divided by sqrt(d), and a bias is added to them.
+class UnscaledAttention(ScaledDotProductAttention):
+    """y = P v,   P = softmax(q kᵀ): the scores are not divided by sqrt(d).
 
     The scale 1 / sqrt(d) is left to the weights of q and k, which learn it from smaller initial values.
 
-    Parameters:
-        position_bias : RelativePositionBias or None (b = 0); attention layers may share one
-        dropout : float (0.0), on the weights P
-        rng : generator or seed of the dropout, or None
-    Shape, Raises: as BiasedAttention
-    Backward: dv = Pᵀ dy,   dP = dy vᵀ,   dS = softmax backward of dP,   dq = dS k,   dk = dSᵀ q,
-        db = sum of dS over the batch
+    Parameters, Attributes, Shape, Raises: as ScaledDotProductAttention
+    Backward: dv = Pᵀ dy,   dP = dy vᵀ,   dS = softmax backward of dP,   dq = dS k,   dk = dSᵀ q
     Source: Raffel et al. 2020, section 2.1; without the scale: its published code.
     """
 
-    def __init__(self, position_bias: Component | None = None, dropout: float = 0.0, rng: Seed = None) -> None:
-        super().__init__(position_bias, dropout, rng)
-
     def divisor(self, d: int) -> float:
         return 1.0
+
+    @classmethod
+    def made_from(cls, attention: Component) -> "UnscaledAttention":
+        """Returns an unscaled attention with the softmax, the dropout and the score changes of a scaled one.
+
+        Raises: ValueError if the attention has no scores, or computes them in a way of its own.
+        """
+        if getattr(type(attention), "score", None) not in (ScaledDotProductAttention.score, GroupedAttention.score):
+            raise ValueError(f"{type(attention).__name__} has no plain scores that could be left unscaled; choose "
+                             "attention='plain', or positions other than relative ones")
+        unscaled = cls()
+        unscaled.softmax = attention.softmax
+        unscaled.dropout = attention.dropout
+        unscaled.score_changes = attention.score_changes
+        return unscaled
 
 
 class RelativePositionBias(Module):
@@ -57,7 +65,7 @@ class RelativePositionBias(Module):
     """
 
     place = "scores"
-    biased = UnscaledAttention.made_from
+    scaled = False                              # the weights of q and k learn the scale of the scores
 
     def __init__(self, num_heads: int, num_buckets: int = 32, max_distance: int = 128, causal: bool = False,
                  rng: Seed = None) -> None:

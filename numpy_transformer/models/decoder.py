@@ -1,14 +1,14 @@
 """The language model that consists of a decoder."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..argument_checks import as_integers, called, check_choice, check_positive, check_token_mask
+from ..argument_checks import as_integers, called, check_positive, check_token_mask
 from ..layers.dropout import Dropout
 from ..layers.embedding import Embedding, Unembedding
-from ..layers.flash import ATTENTIONS
 from ..layers.linear import Linear
 from ..layers.masks import causal_mask, combine_masks
 from ..layers.multi_head import width_of_head
@@ -29,7 +29,8 @@ class CausalSettings(BlockSettings):
         activation : "gelu" by default, otherwise as in BlockSettings
         positions : "learned" (default; GPT), "sinusoidal" (the paper), "rotary" (LLaMA), "alibi", "relative", another name
             in POSITIONS, or the component itself, such as RotaryEmbedding(d_head, base=500000.0)
-        attention : "plain" (default), "flash": FlashAttention, for long texts, without dropout; or another name in ATTENTIONS
+        attention : "plain" (default), "flash": FlashAttention, for long texts, without dropout; another name in ATTENTIONS, or
+            a function (dropout, rng) -> component, such as GroupedAttention, which is called for each block
         tie_weights : bool (True); the output layer is the transposed embedding
         scale_embedding : bool (False); the embedding is multiplied by sqrt(d_model)
         init : "gpt2" (default), "xavier", "keras" or "bert", the initial weights; see models/initialization.py
@@ -37,7 +38,7 @@ class CausalSettings(BlockSettings):
 
     activation: str = "gelu"
     positions: str | Component = "learned"
-    attention: str = "plain"
+    attention: str | Callable = "plain"
     tie_weights: bool = True
     scale_embedding: bool = False
     init: str = "gpt2"
@@ -71,7 +72,6 @@ class CausalLanguageModel(RebuildableModel):
     def __init__(self, vocab_size: int, d_model: int, num_heads: int, num_layers: int, d_ff: int | None = None,
                  max_len: int = 1024, dropout: float = 0.0, rng: Seed = None, **settings: Any) -> None:
         s = settings_of(self, settings)
-        check_choice("attention", s.attention, ATTENTIONS)
         check_positive(max_len=max_len, num_layers=num_layers)
         rng = np.random.default_rng(rng)
         sizes = Sizes(d_model, num_heads, 4 * d_model if d_ff is None else d_ff, dropout)

@@ -2,21 +2,24 @@
 
 A model takes its sizes one by one and everything else as settings, which are fields of a dataclass. A setting that names a
 kind of part is looked up in a table, to which any file can add: NORMS in layers/normalization.py, ACTIVATIONS and
-FEED_FORWARDS in layers/feed_forward.py, POSITIONS in layers/positions.py, ATTENTIONS in layers/flash.py.
+FEED_FORWARDS in layers/feed_forward.py, POSITIONS in layers/positions.py, ATTENTIONS in layers/attention.py.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..argument_checks import check_choice
+from ..layers.attention import ATTENTIONS, with_score_changes
 from ..layers.blocks import Block, CrossBlock
 from ..layers.feed_forward import make_feed_forward
-from ..layers.flash import ATTENTIONS
 from ..layers.multi_head import CrossAttention, MultiHeadAttention, SelfAttention
 from ..layers.normalization import make_norm
+from ..layers.position_bias import PositionBias
 from ..layers.positions import POSITIONS, PositionSizes
+from ..layers.relative_bias import UnscaledAttention
 from ..module import Module
 from ..types import Component
 from .stacks import CrossStack, Stack
@@ -53,13 +56,13 @@ class BlockSettings:
     bias: bool = True
     d_head: int | None = None
 
-    def make_block(self, sizes: Sizes, rng: np.random.Generator, *, attention: str = "plain",
+    def make_block(self, sizes: Sizes, rng: np.random.Generator, *, attention: str | Callable[..., Any] = "plain",
                    crossing: bool = False) -> Block:
         """Returns a Block, or a CrossBlock if `crossing`."""
         d_model, num_heads, d_ff, dropout = sizes
         options: dict[str, Any] = {"num_kv_heads": self.num_kv_heads, "dropout": dropout, "bias": self.bias, "rng": rng,
                    "d_head": self.d_head}
-        own = SelfAttention(d_model, num_heads, attention=ATTENTIONS[attention](dropout, rng), **options)
+        own = SelfAttention(d_model, num_heads, attention=make_attention(attention, dropout, rng), **options)
         feed_forward = make_feed_forward(self.activation, d_model, d_ff, dropout=dropout, bias=self.bias, rng=rng)
         norms = self.make_norm(d_model), self.make_norm(d_model)
         if not crossing:
@@ -72,13 +75,26 @@ class BlockSettings:
         """Returns a norm of the kind that `norm_layer` names."""
         return make_norm(self.norm_layer, d_model, self.eps, bias=self.bias)
 
-    def make_stack(self, num_layers: int, sizes: Sizes, rng: np.random.Generator, *, attention: str = "plain",
+    def make_stack(self, num_layers: int, sizes: Sizes, rng: np.random.Generator, *, attention: str | Callable[..., Any] = "plain",
                    crossing: bool = False) -> Stack:
         """Returns a Stack of Blocks, or a CrossStack of CrossBlocks if `crossing`, with a final norm if it is pre-norm."""
         check_choice("norm", self.norm, ("pre", "post"))
         blocks = [self.make_block(sizes, rng, attention=attention, crossing=crossing) for _ in range(num_layers)]
         norm = self.make_norm(sizes.d_model) if self.norm == "pre" else None
         return CrossStack(blocks, norm) if crossing else Stack(blocks, norm)
+
+
+def make_attention(attention: Any, dropout: float, rng: np.random.Generator) -> Any:
+    """Returns the attention that ATTENTIONS makes of a name, or that a function or class makes of dropout and rng.
+
+    Parameters: attention : a name in ATTENTIONS, or a function (dropout, rng) -> component such as GroupedAttention, which is
+        called for each block; dropout : float; rng : Generator
+    Raises: ValueError for an unknown name.
+    """
+    if callable(attention) and not isinstance(attention, Module):
+        return attention(dropout, rng)
+    check_choice("attention", attention, ATTENTIONS)
+    return ATTENTIONS[attention](dropout, rng)
 
 
 def make_positions(positions: str | Component, sizes: PositionSizes, rng: np.random.Generator) -> Component:
@@ -95,13 +111,24 @@ def make_positions(positions: str | Component, sizes: PositionSizes, rng: np.ran
 
 def place_in_attention(positions: Component, stack: Component) -> None:
     """Hands positions that act inside attention to the attention of each block. Others stay outside of the stack."""
-    for block in stack.blocks:
-        if positions.place == "heads":
+    if positions.place == "heads":
+        for block in stack.blocks:
             block.attention.rotary = positions
-        elif positions.place == "scores":
-            block.attention.attention = positions.biased(block.attention.attention, positions)
+    elif positions.place == "scores":
+        add_position_bias(positions, stack)
+
+
+def add_position_bias(positions: Component, stack: Component) -> None:
+    """Adds a bias to the scores of each block, as the last change, in place of a bias that is there already."""
+    bias = PositionBias(positions)              # one for all blocks
+    for block in stack.blocks:
+        if not positions.scaled:
+            block.attention.attention = UnscaledAttention.made_from(block.attention.attention)
             if isinstance(block, CrossBlock):
-                block.cross_attention.attention = positions.biased(block.cross_attention.attention, None)
+                block.cross_attention.attention = UnscaledAttention.made_from(block.cross_attention.attention)
+        attention = with_score_changes(block.attention.attention, bias)
+        attention.score_changes = [change for change in attention.score_changes
+                                   if change is bias or not isinstance(change, PositionBias)]
 
 
 def sizes_of(stack: Component) -> str:

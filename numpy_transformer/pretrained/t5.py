@@ -12,7 +12,7 @@ NAMES = """
     encoder.block.*.layer.0.SelfAttention.k                         encoder.blocks.*.attention.key
     encoder.block.*.layer.0.SelfAttention.v                         encoder.blocks.*.attention.value
     encoder.block.*.layer.0.SelfAttention.o                         encoder.blocks.*.attention.output
-    encoder.block.0.layer.0.SelfAttention.relative_attention_bias   encoder.blocks.0.attention.attention.position_bias
+    encoder.block.0.layer.0.SelfAttention.relative_attention_bias   encoder.blocks.0.attention.attention.score_changes.0.position_bias
     encoder.block.*.layer.1.layer_norm                              encoder.blocks.*.norm2
     encoder.block.*.layer.1.DenseReluDense.wi                       encoder.blocks.*.feed_forward.up
     encoder.block.*.layer.1.DenseReluDense.wi_0                     encoder.blocks.*.feed_forward.gate
@@ -24,7 +24,7 @@ NAMES = """
     decoder.block.*.layer.0.SelfAttention.k                         decoder.blocks.*.attention.key
     decoder.block.*.layer.0.SelfAttention.v                         decoder.blocks.*.attention.value
     decoder.block.*.layer.0.SelfAttention.o                         decoder.blocks.*.attention.output
-    decoder.block.0.layer.0.SelfAttention.relative_attention_bias   decoder.blocks.0.attention.attention.position_bias
+    decoder.block.0.layer.0.SelfAttention.relative_attention_bias   decoder.blocks.0.attention.attention.score_changes.0.position_bias
     decoder.block.*.layer.1.layer_norm                              decoder.blocks.*.norm2
     decoder.block.*.layer.1.EncDecAttention.q                       decoder.blocks.*.cross_attention.query
     decoder.block.*.layer.1.EncDecAttention.k                       decoder.blocks.*.cross_attention.key

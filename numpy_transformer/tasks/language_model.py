@@ -26,6 +26,7 @@ class LanguageModelTask(Task):
         choice("norm_layer", "rms", "LayerNorm or RMSNorm", *NORMS),
         model.activation("swiglu"),
         model.positions("rotary"),
+        model.attention("plain"),
         switch("bias", False, "biases in linear layers and in LayerNorm"),
         switch("tie", True, "use the transposed embedding as the output layer"),
         model.init("gpt2"), *model.start()]
@@ -38,8 +39,8 @@ class LanguageModelTask(Task):
         "fine-tune": FINE_TUNE | dict(context=128, batch_size=8, steps=500),
         "lora": LORA | dict(context=128, batch_size=8, steps=500)}
     starts_from = ("lm",)
-    sizes = ("d_model", "num_heads", "num_layers", "d_ff", "norm", "norm_layer", "activation", "positions", "num_kv_heads",
-             "bias", "tie")
+    sizes = ("d_model", "num_heads", "num_layers", "d_ff", "norm", "norm_layer", "activation", "positions", "attention",
+             "num_kv_heads", "bias", "tie")
     length = "context"
 
     @classmethod
@@ -68,4 +69,5 @@ class LanguageModelTask(Task):
             return self.base_config()
         return {"vocab_size": self.tokenizers[0].vocab_size, "max_len": s["context"], "tie_weights": s["tie"],
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "norm",
-                                              "norm_layer", "activation", "positions", "num_kv_heads", "bias", "init")}}
+                                              "norm_layer", "activation", "positions", "attention", "num_kv_heads", "bias",
+                                              "init")}}

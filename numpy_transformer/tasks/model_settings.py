@@ -1,5 +1,6 @@
 """Settings that several kinds of model share."""
 
+from ..layers.attention import ATTENTIONS
 from ..layers.feed_forward import ACTIVATIONS, FEED_FORWARDS
 from ..layers.positions import POSITIONS
 from ..models import INITS
@@ -25,6 +26,10 @@ def activation(default):
 
 def positions(default):
     return choice("positions", default, "positional encoding", *POSITIONS)
+
+
+def attention(default):
+    return choice("attention", default, "kind of attention; flash takes less memory for long texts, and no dropout", *ATTENTIONS)
 
 
 def init(default):

@@ -16,6 +16,8 @@ class PlainAttention(ScaledDotProductAttention):
         group = q.shape[-3] // k.shape[-3]                  # number of adjacent query heads that share a key head
         q, k, v = q / math.sqrt(q.shape[-1]), k.repeat(group, -3), v.repeat(group, -3)
         scores = q @ k.mT
+        for change in self.score_changes:
+            scores = change(scores)
         mask = np.ones(scores.shape, bool) if mask is None else fit_mask(mask, scores.shape)
         self.weights = self.softmax(self.mask_scores(scores, mask))
         p = self.dropout(self.weights)
@@ -25,6 +27,8 @@ class PlainAttention(ScaledDotProductAttention):
     def backward(self, dy):
         q, k, v, p, mask, group = self.recall()             # q is q / sqrt(d)
         ds = self.unmask(self.softmax.backward(self.dropout.backward(dy @ v.mT)), mask)
+        for change in reversed(self.score_changes):
+            ds = change.backward(ds)
         dq, dk, dv = self.gradients(q, k, v, p, ds, dy)
         return dq, *(d.reshape(*d.shape[:-3], -1, group, *d.shape[-2:]).sum(-3) for d in (dk, dv))
 

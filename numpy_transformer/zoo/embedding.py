@@ -131,8 +131,8 @@ class WithoutCosines(Waves):
      Source("x-transformers", reference="fixed in pull request 10"),
      symptom="In an encoder, all keys after the query share a bucket. In a decoder, half of the buckets are never used.",
      training="The two losses fall almost together.",
-     caught_by=("relative positions reference", "attention reference"),
-     samples=("RelativePositionBias", "RelativePositionBias, causal", "UnscaledAttention", "encoder-decoder, relative"))
+     caught_by=("relative positions reference", "position bias reference"),
+     samples=("RelativePositionBias", "RelativePositionBias, causal", "PositionBias, relative"))
 class BucketsSwapped(RelativePositionBias):
     """A decoder has the buckets of an encoder, and an encoder has those of a decoder"""
 

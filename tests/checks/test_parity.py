@@ -14,6 +14,7 @@ from helpers import composed
 
 import numpy_transformer as nt
 from numpy_transformer import layers, models
+from numpy_transformer.checks.samples import biased
 from numpy_transformer.layers.multi_head import add_qkv_bias
 from numpy_transformer.layers.token_positions import token_positions
 
@@ -184,7 +185,7 @@ def relative_bias(p, T, S, causal=False):
 
 
 def unscaled(p, q, k, v, mask):
-    bias = relative_bias(part(p, "position_bias"), q.shape[2], k.shape[2]) if p else torch.zeros(())
+    bias = relative_bias(part(p, "score_changes.0.position_bias"), q.shape[2], k.shape[2]) if p else torch.zeros(())
     bias = (bias + torch.zeros(q.shape[:3] + k.shape[2:3])).masked_fill(~mask, -math.inf)
     return F.scaled_dot_product_attention(q, k, v, bias, scale=1.0, enable_gqa=True)
 
@@ -289,7 +290,7 @@ def t5(p, source, target, source_mask):
         return linear(p, f"{name}.output", (F.softmax(q @ k.mT + bias, -1) @ v).transpose(1, 2).flatten(2))
 
     def bias_of(stack, length):
-        weight = p[f"{stack}.blocks.0.attention.attention.position_bias.weight"]
+        weight = p[f"{stack}.blocks.0.attention.attention.score_changes.0.position_bias.weight"]
         return relative_bias({"weight": weight}, length, length, causal=stack == "decoder")
 
     def hidden_layer(name, x):
@@ -475,9 +476,9 @@ CASES = [                                       # name, ours, theirs, inputs
       for kind in (Attention, nt.GroupedAttention)],
     *[(f"RelativePositionBias, causal={causal}, {T} of {S}", partial(nt.RelativePositionBias, 4, 8, 6, causal),
        partial(relative_bias, causal=causal), T, S) for causal in (False, True)],
-    ("UnscaledAttention", lambda: nt.UnscaledAttention(nt.RelativePositionBias(4, 8, 6)), unscaled, Q, KEY, VAL,
+    ("UnscaledAttention", lambda: biased(nt.UnscaledAttention(), nt.RelativePositionBias(4, 8, 6)), unscaled, Q, KEY, VAL,
      MASK[:, :1]),
-    *[(f"ALiBi, {heads} heads", lambda heads=heads: nt.BiasedAttention(nt.ALiBi(heads)),
+    *[(f"ALiBi, {heads} heads", lambda heads=heads: biased(Attention(), nt.ALiBi(heads)),
        lambda p, q, k, v, mask: sdpa(q, k, v, torch.where(mask, alibi(q.shape[1], T, S), -torch.inf)),
        rng.standard_normal((B, heads, T, 3)), rng.standard_normal((B, heads, S, 3)), rng.standard_normal((B, heads, S, 2)),
        MASK[:, :1]) for heads in (4, 6)],

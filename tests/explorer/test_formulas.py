@@ -104,13 +104,10 @@ def test_scores_and_weighted_sum(heads, scale):
     op = Op(None, "scores", {"q": q, "k": k, "mask": mask}, {}, {"y": y}, {"scale": scale})
     check(op, {"q": q, "k": k, "mask": mask, "y": y, "dy": dy, "dq": dq, "dk": dk})
 
-    b = rng.standard_normal((heads, 3, 5))                      # a bias of the scores, the same for the whole batch
-    biased = {"q": np.stack([q, q / 2]), "k": np.stack([k, k]), "mask": mask[None], "b": b,
-              "y": np.stack([y + b, y / 2 + b])}
-    gradients = {"dy": np.stack([dy, 3 * dy]), "dq": np.stack([dq, 3 * dq]), "dk": np.stack([dk, 1.5 * dk]),
-                 "db": 4 * dy_seen}
-    op = Op(None, "scores", {name: biased[name] for name in ("q", "k", "mask", "b")}, {}, {"y": y}, {"scale": scale})
-    check(op, biased | gradients)
+    changed = rng.standard_normal(y.shape)                      # a mask of scores that a component has changed
+    hidden = np.where(mask, changed, -np.inf)
+    check(Op(None, "mask", {"scores": changed, "mask": mask}, {}, {"y": hidden}),
+          {"scores": changed, "mask": mask, "y": hidden, "dy": dy, "dscores": dy_seen})
 
     p = rng.random(y.shape)
     v_of_query = np.repeat(v, heads // 2, 0)

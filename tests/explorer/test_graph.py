@@ -54,10 +54,12 @@ def result_of(op):
         return np.stack([x[rows] for x, rows in zip(arrays["x"], arrays["positions"])])
     if op.kind == "scores":
         q, k = arrays["q"], arrays["k"].repeat(arrays["q"].shape[-3] // arrays["k"].shape[-3], -3)
-        scores = np.einsum("bhtd,bhsd->bhts", q, k) * op.numbers["scale"] + arrays.get("b", 0)
+        scores = np.einsum("bhtd,bhsd->bhts", q, k) * op.numbers["scale"]
         assert op.numbers["scale"] == (1 if isinstance(op.enclosing.module, nt.UnscaledAttention)
                                        else 1 / np.sqrt(q.shape[-1]))
         return np.where(arrays["mask"], scores, -np.inf) if "mask" in arrays else scores
+    if op.kind == "mask":
+        return np.where(arrays["mask"], arrays["scores"], -np.inf)
     if op.kind == "weighted sum":
         v = arrays["v"].repeat(arrays["p"].shape[-3] // arrays["v"].shape[-3], -3)
         return np.einsum("bhts,bhsd->bhtd", arrays["p"], v)

@@ -7,9 +7,10 @@ import numpy as np
 
 from numpy_transformer.checks.samples import SAMPLES
 
-COMPOSITE = ("Attention", "FeedForward", "SwiGLU", "Block", "Stack", "Encoder", "Decoder", "Model", "Classifier", "make_model")
+COMPOSITE = ("Attention", "FeedForward", "SwiGLU", "Block", "Stack", "Encoder", "Decoder", "Model", "Classifier", "make_model",
+             "PositionBias")
 LEAVES = [sample for sample in SAMPLES
-          if sample.name.startswith(("AttentionMask", "FlashAttention"))
+          if sample.name.startswith(("AttentionMask", "FlashAttention", "RelativePositionBias"))
           or not sample.name.split(",")[0].endswith(COMPOSITE)]
 
 

@@ -6,10 +6,11 @@ import pytest
 import numpy_transformer as nt
 from numpy_transformer.explorer.document import make_document
 from numpy_transformer.layers.alibi import slopes
+from numpy_transformer.layers.attention import ATTENTIONS, with_score_changes
 from numpy_transformer.layers.feed_forward import FEED_FORWARDS
-from numpy_transformer.layers.flash import ATTENTIONS
 from numpy_transformer.layers.normalization import NORMS
 from numpy_transformer.layers.positions import POSITIONS
+from numpy_transformer.models.parts import place_in_attention
 
 IDS = np.random.default_rng(0).integers(0, 9, (2, 6))
 
@@ -51,31 +52,32 @@ def test_a_model_reads_texts_longer_than_any_that_it_was_made_for():
 
 
 def test_attention_that_holds_no_scores_is_refused():
-    with pytest.raises(ValueError, match="FlashAttention has no plain scores that ALiBi could be added to"):
+    with pytest.raises(ValueError, match="FlashAttention has no scores that PositionBias could change"):
         language_model(positions="alibi", attention="flash")
     with pytest.raises(ValueError, match="for 4 heads"):
-        nt.BiasedAttention(nt.ALiBi(4))(*np.ones((3, 2, 3, 5, 6)))
+        nt.PositionBias(nt.ALiBi(4))(np.ones((2, 3, 5, 6)))
 
 
-def test_attention_with_scores_of_its_own_is_refused():
-    """Its scores would be lost without an error, because the bias is added to the plain ones."""
-    class Capped(nt.ScaledDotProductAttention):
-        def score(self, q, k):
-            return np.tanh(super().score(q, k))
-
-    with pytest.raises(ValueError, match="Capped has no plain scores that ALiBi could be added to"):
-        nt.ALiBi.biased(Capped(), nt.ALiBi(2))
-    assert nt.ALiBi.biased(nt.GroupedAttention(), nt.ALiBi(2)).position_bias.num_heads == 2
+def test_scores_of_an_attention_s_own_get_the_bias_but_cannot_be_left_unscaled():
+    """The class that leaves the scores unscaled would lose them without an error."""
+    rng = np.random.default_rng(2)
+    q, k, v = rng.standard_normal((3, 2, 3, 5, 6))
+    bias = nt.ALiBi(3).astype(np.float64)
+    uniform = with_score_changes(Uniform(0.0, None), nt.PositionBias(bias))
+    weights = np.exp(bias(5, 5)) / np.exp(bias(5, 5)).sum(-1, keepdims=True)
+    np.testing.assert_allclose(uniform(q, k, v), weights @ v, rtol=1e-12)
+    with pytest.raises(ValueError, match="Uniform has no plain scores that could be left unscaled"):
+        language_model(positions="relative", attention=Uniform)
 
 
 def test_the_explorer_shows_it_with_formulas():
     model = language_model(positions="alibi")
     document = make_document(model, IDS, IDS)
     ops = {op["id"]: op for op in document["ops"]}
-    bias = ops["decoder.blocks.0.attention.attention.position_bias"]
+    bias = ops["decoder.blocks.0.attention.attention.score_changes.0.position_bias"]
     assert bias["class"] == "ALiBi" and "slope_2" in str(document["formulas"][bias["formulas"]["y"]])
     scores = ops["decoder.blocks.0.attention.attention.scores"]
-    assert "b" in scores["inputs"] and {"y", "dq", "dk"} <= scores["lines"].keys()
+    assert list(scores["inputs"]) == ["q", "k"] and {"y", "dq", "dk"} <= scores["lines"].keys()
 
 
 class Halved(nt.Module):
@@ -131,3 +133,91 @@ def test_a_component_may_be_handed_in_instead_of_a_name():
     rotary = nt.RotaryEmbedding(4, base=50.0, interleaved=False)
     model = language_model(positions=rotary)
     assert all(block.attention.rotary is rotary for block in model.decoder.blocks)
+
+
+class SoftCap(nt.Module):
+    """y = c tanh(scores / c), as in Gemma 2: no score is larger than the cap c."""
+
+    def __init__(self, cap):
+        self.cap = cap
+
+    def forward(self, scores):
+        y = self.cap * np.tanh(scores / self.cap)
+        self.remember(y)
+        return y
+
+    def backward(self, dy):
+        return dy * (1 - (self.recall() / self.cap) ** 2)
+
+
+@pytest.fixture(params=[nt.ScaledDotProductAttention, nt.GroupedAttention])
+def capped(request, monkeypatch):
+    """Makes a language model with capped scores, ALiBi and grouped heads. One entry of a table is all that it needs."""
+    monkeypatch.setitem(ATTENTIONS, "capped",
+                        lambda dropout, rng: with_score_changes(request.param(dropout, rng), SoftCap(0.3)))
+
+    def make(attention="capped", **settings):
+        model = nt.CausalLanguageModel(9, 16, 4, 2, d_ff=16, num_kv_heads=2, max_len=8, attention=attention, **settings)
+        rng = np.random.default_rng(1)
+        for parameter in model.astype(np.float64).parameters():
+            parameter.data = rng.standard_normal(parameter.data.shape) / 2      # scores that the cap changes
+        return model
+    return make
+
+
+def test_capped_scores_are_those_of_the_formula_and_meet_bias_and_mask(capped):
+    """The formula is written out for one query after another."""
+    model = capped(positions="alibi").eval()
+    attention = model.decoder.blocks[0].attention.attention
+    rng = np.random.default_rng(3)
+    q, k, v = rng.standard_normal((1, 4, 5, 6)), rng.standard_normal((1, 2, 5, 6)), rng.standard_normal((1, 2, 5, 3))
+    y = attention(q, k, v, nt.causal_mask(5))
+    for h, t in np.ndindex(4, 5):
+        scores = [0.3 * np.tanh(q[0, h, t] @ k[0, h // 2, s] / 6 ** 0.5 / 0.3) - 0.25 ** (h + 1) * (t - s) for s in range(t + 1)]
+        wanted = np.exp(scores) @ v[0, h // 2, :t + 1] / np.exp(scores).sum()
+        np.testing.assert_allclose(y[0, h, t], wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("positions", ["alibi", "rotary", "learned"])
+def test_a_score_change_needs_one_class_and_one_name_in_a_table(capped, positions):
+    model = capped(positions=positions)
+    assert repr(model).count("score_changes.0: SoftCap(cap=0.3)") == 1          # the two blocks share a line
+    padding = np.arange(6) >= np.array([[2], [0]])
+    report = nt.gradcheck(model, IDS, padding, directions=2)
+    assert report.ok, str(report)
+    model.eval()
+    np.testing.assert_allclose(model(IDS, padding)[0, 2:], model(IDS[0, 2:]), atol=1e-12)
+    cache = nt.KeyValueCache()
+    parts = [model(IDS[:, t:t + 2], padding[:, t:t + 2], cache) for t in (0, 2, 4)]
+    np.testing.assert_allclose(np.concatenate(parts, 1), model(IDS, padding), atol=1e-12)
+    assert abs(capped("plain", positions=positions).eval()(IDS, padding) - model(IDS, padding)).max() > 0.1
+
+
+def test_the_explorer_shows_a_score_change_as_a_component_of_its_own(capped):
+    document = make_document(capped(positions="alibi"), IDS, IDS)
+    ops = {op["id"]: op for op in document["ops"]}
+    group = "decoder.blocks.0.attention.attention"
+    chain = [f"{group}.{name}" for name in ("scores", "score_changes.0", "score_changes.1.add", "mask", "softmax")]
+    for before, after in zip(chain, chain[1:]):
+        assert f"{before}:y" in ops[after]["inputs"].values()
+    assert ops[chain[1]]["class"] == "SoftCap" and ops[chain[1]]["formulas"] == {}          # it brings none
+    assert not any(op["kind"] == "own code" for op in ops.values())
+    values = {value["id"]: value for value in document["values"]}
+    assert not any("mismatch" in value for value in values.values())
+
+
+def test_attention_may_be_a_function_or_a_class():
+    model = language_model(attention=nt.GroupedAttention)
+    assert [type(block.attention.attention) for block in model.decoder.blocks] == [nt.GroupedAttention] * 2
+    np.testing.assert_allclose(model.eval()(IDS), language_model().eval()(IDS), atol=1e-12)
+    with pytest.raises(ValueError, match="attention = 'none'"):
+        language_model(attention="none")
+
+
+def test_relative_positions_replace_those_that_stand_in_attention_already():
+    model = language_model(positions="alibi")
+    place_in_attention(nt.RelativePositionBias(3, rng=0), model.decoder)
+    for block in model.decoder.blocks:
+        (change,) = block.attention.attention.score_changes
+        assert isinstance(change.position_bias, nt.RelativePositionBias)
+        assert isinstance(block.attention.attention, nt.UnscaledAttention)

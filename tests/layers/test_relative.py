@@ -72,9 +72,9 @@ def test_uses_of_different_lengths_are_undone_in_reverse():
     (lambda: nt.RelativePositionBias(2, 1, causal=True), "at least 2 buckets"),
     (lambda: nt.RelativePositionBias(2, 32, 8), "max_distance above 8"),
     (lambda: nt.RelativePositionBias(2, causal="yes"), "causal = 'yes'"),
-    (lambda: nt.UnscaledAttention(random_bias())(*np.ones((3, 2, 4, 5, 6))), "3 heads"),
-    (lambda: nt.UnscaledAttention(random_bias())(*np.ones((3, 5, 6))), "3 heads"),
-    (lambda: nt.UnscaledAttention(nt.RelativePositionBias(1))(*np.ones((3, 5, 6))), r"wanted \(B, 1, T, S\)"),
+    (lambda: nt.PositionBias(random_bias())(np.ones((2, 4, 5, 5))), "3 heads"),
+    (lambda: nt.PositionBias(random_bias())(np.ones((5, 5))), "3 heads"),
+    (lambda: nt.PositionBias(nt.RelativePositionBias(1))(np.ones((5, 5))), r"wanted \(B, 1, T, S\)"),
     (lambda: nt.UnscaledAttention()(np.ones((2, 3)), np.ones((2, 4)), np.ones((2, 4))), "do not fit together")])
 def test_what_does_not_fit_is_told(call, words):
     with pytest.raises(ValueError, match=words):
@@ -106,13 +106,13 @@ def test_the_blocks_of_a_stack_share_a_bias_and_have_weights_of_their_own():
     model = t5(num_decoder_layers=3)
     model(SOURCE, TARGET)
     assert [name for name, _ in model.named_parameters() if "bias" in name] == [
-        f"{stack}.blocks.0.attention.attention.position_bias.weight" for stack in ("encoder", "decoder")]
+        f"{stack}.blocks.0.attention.attention.score_changes.0.position_bias.weight" for stack in ("encoder", "decoder")]
     for stack, number, causal in ((model.encoder, 2, False), (model.decoder, 3, True)):
-        biases = {id(block.attention.attention.position_bias) for block in stack.blocks}
+        biases = {id(block.attention.attention.score_changes[0].position_bias) for block in stack.blocks}
         assert len(stack.blocks) == number and len(biases) == 1
-        assert stack.blocks[0].attention.attention.position_bias.causal == causal
+        assert stack.blocks[0].attention.attention.score_changes[0].position_bias.causal == causal
         assert abs(stack.blocks[0].attention.weights - stack.blocks[1].attention.weights).max() > 1e-3
-    assert all(block.cross_attention.attention.position_bias is None for block in model.decoder.blocks)
+    assert not any(block.cross_attention.attention.score_changes for block in model.decoder.blocks)
     assert model.source_positions is None and model.target_positions is None
 
 

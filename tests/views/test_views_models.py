@@ -143,7 +143,7 @@ def test_what_t5_does_differently_shows():
                               output_factor=12 ** -0.5, scale_embedding=False))
     everything = "\n".join(shown)
     assert everything.count("position_bias (32, ") == 4
-    assert everything.count("shares encoder.blocks.0.attention.attention.position_bias.weight") == 1
+    assert everything.count("shares encoder.blocks.0.attention.attention.score_changes.0.position_bias.weight") == 1
     assert "Unembedding, scaled by 1/√12" in shown and "scaled by √" not in everything
     assert everything.count("UnscaledAttention") == everything.count("CrossAttention,")
 

@@ -13,7 +13,7 @@ from .normalization import LARGE
 from .writers import lines, spells
 
 
-@spells(AttentionMask)
+@spells(AttentionMask, "mask")
 def attention_mask(op):
     if not op.has("mask"):
         yield "y[...] = scores[...]"
@@ -51,10 +51,6 @@ def scores(op):
     scale = scale_of(op)
     visible = f"mask[{heads.q}, t, j]" if op.has("mask") else ""
     product = f"sum(c, q[{heads.q}, t, c] * k[{heads.k}, j, c]){scale}"
-    if op.has("b"):
-        product = f"({product} + b[{heads.q}, t, j])"
-        seen = ", where=mask[..., h, t, j]" if visible else ""
-        yield f"db[h, t, j] = sum(..., dy[..., h, t, j]{seen})"
     yield f"y[{heads.q}, t, j] = {product}" + (f" if {visible} else -inf" if visible else "")
     visible = f", where={visible}" if visible else ""
     yield f"dq[{heads.q}, t, c] = sum(j, dy[{heads.q}, t, j] * k[{heads.k}, j, c]{visible}){scale}"
