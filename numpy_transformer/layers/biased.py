@@ -31,9 +31,12 @@ class BiasedAttention(ScaledDotProductAttention):
     def made_from(cls, attention: Component, position_bias: Component) -> "BiasedAttention":
         """Returns an attention that shares softmax and dropout with a plain one, and adds a bias to the scores.
 
+        A bias that the attention has already is replaced.
+
         Raises: ValueError if the attention has no scores to add to, or computes them in a way of its own.
         """
-        if getattr(type(attention), "score", None) not in (ScaledDotProductAttention.score, GroupedAttention.score):
+        plain = ScaledDotProductAttention.score, GroupedAttention.score, BiasedAttention.score
+        if getattr(type(attention), "score", None) not in plain:
             raise ValueError(f"{type(attention).__name__} has no plain scores that {type(position_bias).__name__} could be "
                              "added to; choose attention='plain', or other positions")
         biased = cls(position_bias)

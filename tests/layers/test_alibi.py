@@ -66,6 +66,7 @@ def test_attention_with_scores_of_its_own_is_refused():
     with pytest.raises(ValueError, match="Capped has no plain scores that ALiBi could be added to"):
         nt.ALiBi.biased(Capped(), nt.ALiBi(2))
     assert nt.ALiBi.biased(nt.GroupedAttention(), nt.ALiBi(2)).position_bias.num_heads == 2
+    assert nt.ALiBi.biased(nt.UnscaledAttention(nt.RelativePositionBias(2)), nt.ALiBi(2)).position_bias.num_heads == 2
 
 
 def test_the_explorer_shows_it_with_formulas():
