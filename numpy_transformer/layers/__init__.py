@@ -37,10 +37,10 @@ from .rotary import RotaryEmbedding
 from .softmax import LogSoftmax, Softmax
 from .token_positions import token_positions
 
-__all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAttention",
-           "CrossAttentionBlock", "CrossBlock", "CrossEntropyLoss", "DecoderBlock", "Dropout", "Embedding", "EncoderBlock",
-           "FeedForward", "FirstToken", "FlashAttention", "GELU", "GroupedAttention", "LayerNorm",
-           "LearnedPositionalEmbedding", "Linear", "LoRALinear", "LogSoftmax", "MaskedMean", "MultiHeadAttention", "PositionBias", "RMSNorm",
-           "ReLU", "RelativePositionBias", "RotaryEmbedding", "ScaledDotProductAttention", "SelfAttention", "SiLU",
+__all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAttention", "CrossAttentionBlock",
+           "CrossBlock", "CrossEntropyLoss", "DecoderBlock", "Dropout", "Embedding", "EncoderBlock", "FeedForward",
+           "FirstToken", "FlashAttention", "GELU", "GroupedAttention", "LayerNorm", "LearnedPositionalEmbedding", "Linear",
+           "LoRALinear", "LogSoftmax", "MaskedMean", "MultiHeadAttention", "PositionBias", "RMSNorm", "ReLU",
+           "RelativePositionBias", "RotaryEmbedding", "ScaledDotProductAttention", "SelfAttention", "SiLU",
            "SinusoidalPositionalEncoding", "Softmax", "SwiGLU", "Tanh", "Unembedding", "UnscaledAttention", "add_lora",
            "causal_mask", "combine_masks", "freeze", "merge_lora", "padding_mask", "token_positions", "unfreeze"]
