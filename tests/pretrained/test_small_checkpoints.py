@@ -202,7 +202,7 @@ print((peak() - before) / (4 * model.num_parameters()))
 def test_the_weights_are_in_memory_once(tmp_path):
     origin = load_pretrained(SMALL / "gpt2").origin
     sizes = {"vocab_size": 8000, "d_model": 512, "num_heads": 8, "num_layers": 8, "d_ff": 2048}
-    model = nt.CausalLanguageModel(**origin.options | sizes, rng=0)
+    model = build_model("gpt2", nt.CausalLanguageModel, origin.options | sizes, 0)
     model.origin = origin
     origin.config |= {"vocab_size": 8000, "n_embd": 512, "n_head": 8, "n_layer": 8, "n_inner": 2048}
     save_pretrained(model, tmp_path / "large")
