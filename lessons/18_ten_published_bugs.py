@@ -200,11 +200,9 @@ class NotTransposed(nt.ScaledDotProductAttention):
 class MisreadMask(nt.ScaledDotProductAttention):
     def forward(self, q, k, v, mask=None):
         mask = np.where(mask, 0, -np.inf).astype(np.float32)                        # here 0 means: may attend
-        q = q / math.sqrt(q.shape[-1])
-        self.weights = self.softmax(q @ k.mT + (1 - mask) * np.float32(-1e9))       # and here 1 means: may attend
-        p = self.dropout(self.weights)
-        self.remember(q, k, v, p)
-        return p @ v
+        scores = self.score(q, k) + (1 - mask) * np.float32(-1e9)                   # and here 1 means: may attend
+        self.weights = self.softmax(scores)
+        return self.average(self.dropout(self.weights), v)
 
 
 class ValuesFromDecoder(nt.CrossAttention):

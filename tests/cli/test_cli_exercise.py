@@ -209,7 +209,7 @@ def wrong_bias(folder, wrong):
 
 @pytest.mark.slow
 def test_an_unknown_mistake_in_a_class_is_shown_by_differences(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("numpy_transformer.course.workbook.localize", lambda key, verdict, *rest: verdict)
+    monkeypatch.setattr("numpy_transformer.course.checker.localize.localize", lambda key, verdict, *rest: verdict)
     run(capsys, "exercise", "start", tmp_path, "02.2")
     wrong_bias(tmp_path, "self.bias.grad += (drows ** 3).sum(0) - dy.max() * drows.min(0)")
     code, out = check(capsys, tmp_path, "02.2")

@@ -84,7 +84,7 @@ MISTAKES = {                                # at least two for each lesson, in t
            "nt.Unembedding.backward = lambda self, dy: (self.recall(), dy @ self.weight.data)[1]",
            "nt.LearnedPositionalEmbedding.backward = lambda self, dy: ("
            "self.weight.grad.__iadd__(dy.mean(0)), self.recall(), dy)[2]"],
-    "13": ["nt.Module.recall = lambda self: (lambda v: v[0] if len(v) == 1 else v)(self._saved.pop(0))",
+    "13": ["nt.Linear.recall = lambda self: self._saved.pop(0)[0]",
            "nt.CrossAttention.backward = lambda self, dy: nt.MultiHeadAttention.backward(self, dy)[:2]",
            "nt.EncoderDecoder.padding = lambda self, ids, mask=None: None",
            "nt.NoamSchedule.rate = lambda self, n: self.scale * n ** -0.5"],
