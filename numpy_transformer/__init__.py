@@ -51,7 +51,7 @@ __all__ = [
     "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",
     # models/
     "Stack", "CrossStack", "Encoder", "Decoder", "CrossAttentionDecoder", "EncoderDecoder", "make_model",
-    "CausalLanguageModel", "TextEncoder", "SequenceClassifier", "TokenClassifier", "MaskedLanguageModel",
+    "LanguageModel", "CausalLanguageModel", "TextEncoder", "SequenceClassifier", "TokenClassifier", "MaskedLanguageModel",
     # training/
     "SGD", "Adam", "AdamW", "clip_grad_norm", "ConstantSchedule", "CosineSchedule", "NoamSchedule", "Trainer", "Checkpoint",
     "average_checkpoints", "carry_over",

@@ -42,6 +42,7 @@ SIGNATURES = {
     "Encoder": f"num_layers, {BLOCK}, final_norm=None",
     "Decoder": f"num_layers, {BLOCK}, cross_attention=False, final_norm=None",
     "CrossEntropyLoss": "label_smoothing=0.0, ignore_id=None", "BinaryCrossEntropyLoss": "",
+    "LanguageModel": "embedding, decoder, output, positions=None, max_len=1024, dropout=0.0",
     "CausalLanguageModel": f'{TEXT_MODEL}, max_len=1024, dropout=0.0, rng=None, *, norm="pre", '
                            f'{SETTINGS.format("gelu", 1e-5)}, positions="learned", attention="plain", tie_weights=True, '
                            'scale_embedding=False, init="gpt2"',

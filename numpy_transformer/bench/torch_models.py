@@ -73,7 +73,7 @@ class TorchStack(nn.Module):
         return self.norm(x)
 
 
-class LanguageModel(nn.Module):
+class TorchLanguageModel(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.embedding = nn.Embedding(config.vocab, config.d_model)
@@ -166,4 +166,4 @@ class SentenceEncoder(nn.Module):
         return functional.normalize((x * weights).sum(1) / weights.sum(1).clamp(min=1e-9), dim=-1)
 
 
-MODELS = {"lm": LanguageModel, "seq2seq": SequenceToSequence, "classifier": Classifier, "encoder": SentenceEncoder}
+MODELS = {"lm": TorchLanguageModel, "seq2seq": SequenceToSequence, "classifier": Classifier, "encoder": SentenceEncoder}

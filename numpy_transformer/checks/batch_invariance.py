@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss
-from ..models import CausalLanguageModel, EncoderDecoder
+from ..models import LanguageModel, EncoderDecoder
 from .check import as_tuple, check, expect, expect_close, prepared, upstream
 
 LOSSES = (CrossEntropyLoss, BinaryCrossEntropyLoss)
@@ -22,7 +22,7 @@ def a_doubled_batch_has_the_same_mean_loss(criterion, *inputs):
     expect_close("gradient of a doubled batch", 2 * dz2, doubled(dz))
 
 
-@check("doubled batch, model", CausalLanguageModel, EncoderDecoder)
+@check("doubled batch, model", LanguageModel, EncoderDecoder)
 def a_doubled_batch_has_the_same_gradients(module, *inputs):
     """Finds gradients that are divided by the batch size B, or by B T a second time."""
     module, inputs = prepared(module, inputs)

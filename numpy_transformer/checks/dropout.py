@@ -4,10 +4,10 @@ import numpy as np
 
 from ..layers import (Block, Dropout, FeedForward, MultiHeadAttention, ScaledDotProductAttention,
                       SinusoidalPositionalEncoding)
-from ..models import CausalLanguageModel, EncoderDecoder
+from ..models import LanguageModel, EncoderDecoder
 from .check import check, expect, expect_close, prepared, upstream
 
-MODELS = CausalLanguageModel, EncoderDecoder
+MODELS = LanguageModel, EncoderDecoder
 
 
 @check("dropout keeps the mean", Dropout)

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..decoding import KeyValueCache
 from ..layers import Block, CrossAttention, CrossBlock, SelfAttention
-from ..models import CausalLanguageModel, CrossStack, EncoderDecoder, Stack
+from ..models import LanguageModel, CrossStack, EncoderDecoder, Stack
 from .check import check, expect, expect_close, prepared
 from .gradcheck import is_float
 
@@ -44,19 +44,19 @@ def own_tokens(module, *inputs):
     if isinstance(module, EncoderDecoder):
         argument = 1
         token_mask = inputs[1] != module.pad_id
-    elif isinstance(module, CausalLanguageModel) and len(inputs) > 1:
+    elif isinstance(module, LanguageModel) and len(inputs) > 1:
         token_mask = inputs[1]
     return argument, np.tri(token_mask.shape[1], dtype=bool) & token_mask[:, None, :]
 
 
-@check("causality", SelfAttention, Block, Stack, CausalLanguageModel, EncoderDecoder)
+@check("causality", SelfAttention, Block, Stack, LanguageModel, EncoderDecoder)
 def outputs_depend_on_the_past_only(module, *inputs):
     """Output t depends on each real token up to t, and on no later token or padding. Its residual is token t itself."""
     module, inputs = prepared(module, inputs)
     argument, visible = own_tokens(module, *inputs)
     itself = np.eye(visible.shape[1], dtype=bool)
     token_mask = True
-    if isinstance(module, (CausalLanguageModel, EncoderDecoder)):
+    if isinstance(module, (LanguageModel, EncoderDecoder)):
         token_mask = visible.any(1)[:, None, :]
     expect_dependence(dependence(module, inputs, argument), visible | itself, visible & token_mask)
 
@@ -94,7 +94,7 @@ def adds_positions(model, *inputs):
     return getattr(model, "target_positions" if isinstance(model, EncoderDecoder) else "positions") is not None
 
 
-@check("token order matters", CausalLanguageModel, EncoderDecoder, when=adds_positions)
+@check("token order matters", LanguageModel, EncoderDecoder, when=adds_positions)
 def token_order_matters(module, *inputs):
     """Equal tokens at different positions have different outputs, and reversing the source changes them."""
     module, inputs = prepared(module, inputs)
@@ -107,7 +107,7 @@ def token_order_matters(module, *inputs):
         expect(abs(module(source[0][:, ::-1], ids) - y).max() > 1e-9, "the order of the source makes no difference")
 
 
-@check("padding", CausalLanguageModel, EncoderDecoder)
+@check("padding", LanguageModel, EncoderDecoder)
 def more_padding_changes_nothing(module, *inputs):
     module, inputs = prepared(module, inputs)
     padding = np.zeros((len(inputs[0]), 2), np.intp)
@@ -125,7 +125,7 @@ def more_padding_changes_nothing(module, *inputs):
         expect_close("output after padding", padded[:, 2:], y)
 
 
-@check("key-value cache", CausalLanguageModel, EncoderDecoder)
+@check("key-value cache", LanguageModel, EncoderDecoder)
 def cached_equals_uncached(module, *inputs):
     """Decodes token by token and in two parts, each with a new cache, and then a part without a cache."""
     module, inputs = prepared(module, inputs)

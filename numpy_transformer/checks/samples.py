@@ -145,6 +145,13 @@ def language_model(rng, d_model=D, num_heads=H, dropout=P, **settings):
     return models.CausalLanguageModel(V, d_model, num_heads, L, d_ff=F, max_len=S, dropout=dropout, rng=rng, **settings)
 
 
+def language_model_of_parts(rng):
+    """A language model of two different blocks, with an output layer that has a bias."""
+    decoder = models.Stack([block(rng), layers.EncoderBlock(D, 2, F, P, norm="post", activation="gelu", rng=rng)])
+    return models.LanguageModel(layers.Embedding(V, D, rng=rng), decoder, layers.Linear(D, V, rng=rng),
+                                layers.LearnedPositionalEmbedding(S, D, rng=rng), max_len=S, dropout=P, rng=rng)
+
+
 def qwen(rng, **settings):
     """A language model with biases of queries, keys and values alone."""
     model = language_model(rng, num_heads=4, **settings)
@@ -252,6 +259,7 @@ SAMPLES = [
            lambda draw: (draw(B, T, V), padded(draw.ids(V, B, T), 2)), loss=True),
     Sample("BinaryCrossEntropyLoss", lambda rng: layers.BinaryCrossEntropyLoss(),
            lambda draw: (draw(B, T), draw.ids(2, B, T)), loss=True),
+    Sample("LanguageModel", language_model_of_parts, tokens_and_padding, 3),
     Sample("CausalLanguageModel",
            lambda rng: language_model(rng), tokens_and_padding, 3),
     Sample("CausalLanguageModel, sinusoidal, post-norm",

@@ -29,7 +29,7 @@ class Continuation:
 
 
 class PromptContinuation(Continuation):
-    """Prompts of any lengths, padded on the left, that a CausalLanguageModel continues.
+    """Prompts of any lengths, padded on the left, that a LanguageModel continues.
 
     The model sees only the latest max_len tokens.
     """

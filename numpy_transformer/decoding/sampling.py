@@ -7,18 +7,18 @@ import numpy as np
 
 from ..argument_checks import check_positive
 from ..layers.softmax import Softmax
-from ..models import CausalLanguageModel
+from ..models import LanguageModel
 from ..types import Seed
 from .continuation import PromptContinuation
 
 
-def generate(model: CausalLanguageModel, ids: Any, count: int, temperature: float = 1.0, top_k: int | None = None,
+def generate(model: LanguageModel, ids: Any, count: int, temperature: float = 1.0, top_k: int | None = None,
              top_p: float | None = None, stop: Sequence[int] = (), rng: Seed = None,
              cached: bool = True) -> list[int] | list[list[int]]:
     """Returns the prompt ids followed by `count` new tokens, or fewer where a stop token comes first (it is included).
 
     Parameters:
-        model : a CausalLanguageModel in eval(); it sees only the latest max_len tokens
+        model : a LanguageModel in eval(); it sees only the latest max_len tokens
         ids : one prompt, or a list of prompts of any lengths; the result is a list of ids, or a list of such lists
         count : int, the number of new tokens
         temperature=1.0, top_k=None, top_p=None : as in next_token_probabilities

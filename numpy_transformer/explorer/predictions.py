@@ -3,11 +3,11 @@
 import numpy as np
 
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, LogSoftmax
-from ..models import CausalLanguageModel, EncoderDecoder, MaskedLanguageModel, SequenceClassifier, TokenClassifier
+from ..models import LanguageModel, EncoderDecoder, MaskedLanguageModel, SequenceClassifier, TokenClassifier
 from .naming import spoken
 from .wording import sentence
 
-KINDS = ((CausalLanguageModel, "next token", "vocabulary"), (EncoderDecoder, "next token", "vocabulary"),
+KINDS = ((LanguageModel, "next token", "vocabulary"), (EncoderDecoder, "next token", "vocabulary"),
          (MaskedLanguageModel, "masked word", "vocabulary"), (TokenClassifier, "tag", "classes"),
          (SequenceClassifier, "class", "classes"))
 
@@ -95,7 +95,7 @@ def what_each_block_predicts(step, model):
 
     Blocks with post-norm end with a norm of their own, and their stack has no other: the output is applied directly.
     """
-    name = "decoder" if isinstance(model, (CausalLanguageModel, EncoderDecoder)) else "encoder"
+    name = "decoder" if isinstance(model, (LanguageModel, EncoderDecoder)) else "encoder"
     stack = getattr(model, name)
     groups = [step.groups.get(f"{name}.blocks.{i}") for i in range(len(stack.blocks))]
     if None in groups:

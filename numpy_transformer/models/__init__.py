@@ -7,7 +7,7 @@ parts.py, initialization.py           from the names of settings to parts; the i
 rebuildable.py, parallel.py           models that know their arguments; inference on several cores
 """
 
-from .decoder import CausalLanguageModel
+from .decoder import CausalLanguageModel, LanguageModel
 from .encoder_decoder import EncoderDecoder, make_model
 from .encoder_heads import MaskedLanguageModel, SequenceClassifier, TokenClassifier
 from .initialization import INITS
@@ -15,4 +15,4 @@ from .stacks import CrossAttentionDecoder, CrossStack, Decoder, Encoder, Stack
 from .text_encoder import TextEncoder
 
 __all__ = ["CausalLanguageModel", "CrossAttentionDecoder", "CrossStack", "Decoder", "Encoder", "EncoderDecoder",
-           "MaskedLanguageModel", "SequenceClassifier", "Stack", "TextEncoder", "TokenClassifier", "make_model"]
+           "LanguageModel", "MaskedLanguageModel", "SequenceClassifier", "Stack", "TextEncoder", "TokenClassifier", "make_model"]

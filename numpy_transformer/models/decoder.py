@@ -1,4 +1,4 @@
-"""The language model that consists of a decoder."""
+"""The language model that consists of a decoder: made of parts, or of sizes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from ..layers.masks import causal_mask, combine_masks
 from ..layers.multi_head import width_of_head
 from ..layers.positions import PositionSizes
 from ..layers.token_positions import token_positions
+from ..module import Module
 from ..types import Component, Seed
 from .initialization import initialize
 from .parts import BlockSettings, Sizes, make_positions, place_in_attention, settings_of, sizes_of
@@ -44,48 +45,37 @@ class CausalSettings(BlockSettings):
     init: str = "gpt2"
 
 
-class CausalLanguageModel(RebuildableModel):
-    """A decoder-only language model, like GPT or LLaMA: logits of the next token at every position.
+class LanguageModel(Module):
+    """A decoder-only language model made of parts: logits of the next token at every position.
 
-    Embedding, positions, dropout, a Stack of Blocks with a causal mask, and the output layer. These are the attributes
-    `embedding`, `positions`, `dropout`, `decoder` and `output`; each can be replaced by a part of your own.
+    Embedding, positions, dropout, a Stack of Blocks with a causal mask, and the output layer.
 
     Parameters:
-        vocab_size, d_model, num_heads, num_layers : int
-        d_ff : int or None (4 d_model)
+        embedding : Embedding, or another component that takes ids and returns vectors
+        decoder : Stack, or another component that takes x and a mask
+        output : Unembedding(embedding.weight), Linear, or another component that takes vectors and returns logits
+        positions : LearnedPositionalEmbedding, or another component that adds positions to the embeddings; None if they
+            act inside attention, or nowhere
         max_len : int (1024), the length of the longest sequence
-        dropout : float (0.0), after the positions and as in EncoderBlock
-        rng : generator or seed of initial weights and dropout, or None
-        norm="pre", norm_layer="layer", activation="gelu", eps=1e-5, num_kv_heads=None, bias=True, d_head=None,
-        positions="learned", attention="plain", tie_weights=True, scale_embedding=False, init="gpt2" : as in CausalSettings
+        dropout : float (0.0), after the positions
+        rng : generator or seed of the dropout, or None
     Shape: ids (B, T), mask=None (B, T; True marks a real token), cache=None -> logits (B, T, vocab_size); B may be
         absent. With a KeyValueCache the ids are the new tokens. Positions count real tokens, so padding tokens do not
         change the logits of real tokens, on whichever side they stand.
     Backward: dlogits -> None: ids have no gradient
     Raises: ValueError for an empty sequence, one longer than max_len, or a mask of another shape than ids.
-    Source: Radford et al. 2019 (the defaults are GPT-2, except for the exact GELU, and dropout inside the feed-forward
-        layers); Touvron et al. 2023 (LLaMA: rotary, rms, swiglu).
+    Source: Radford et al. 2019.
     """
 
-    Settings = CausalSettings
-
-    def __init__(self, vocab_size: int, d_model: int, num_heads: int, num_layers: int, d_ff: int | None = None,
-                 max_len: int = 1024, dropout: float = 0.0, rng: Seed = None, **settings: Any) -> None:
-        s = settings_of(self, settings)
-        check_positive(max_len=max_len, num_layers=num_layers)
-        rng = np.random.default_rng(rng)
-        sizes = Sizes(d_model, num_heads, 4 * d_model if d_ff is None else d_ff, dropout)
-        d_head = width_of_head(d_model, num_heads, s.d_head)
+    def __init__(self, embedding: Component, decoder: Component, output: Component, positions: Component | None = None,
+                 max_len: int = 1024, dropout: float = 0.0, rng: Seed = None) -> None:
+        check_positive(max_len=max_len)
         self.max_len = max_len
-        self.embedding = Embedding(vocab_size, d_model, s.scale_embedding, rng=rng)
-        positions = make_positions(s.positions, PositionSizes(d_model, num_heads, d_head, max_len, causal=True), rng)
-        self.positions = positions if positions.place == "embeddings" else None
+        self.embedding = embedding
+        self.positions = positions
         self.dropout = Dropout(dropout, rng)
-        self.decoder = s.make_stack(num_layers, sizes, rng, attention=s.attention)
-        place_in_attention(positions, self.decoder)
-        self.output: Component
-        self.output = Unembedding(self.embedding.weight) if s.tie_weights else Linear(d_model, vocab_size, False, rng)
-        initialize(self, s.init, rng)
+        self.decoder = decoder
+        self.output = output
 
     def forward(self, ids: np.ndarray, mask: np.ndarray | None = None, cache: Any = None) -> np.ndarray:
         ids = self.check_length(ids, cache)
@@ -125,8 +115,10 @@ class CausalLanguageModel(RebuildableModel):
 
     @property
     def masks_itself(self) -> bool:
-        """Whether attention hides the future without a mask, as FlashAttention can."""
-        return getattr(self.decoder.blocks[0].attention.attention, "causal", False)
+        """Whether the attention of every block hides the future without a mask, as FlashAttention can."""
+        blocks = getattr(self.decoder, "blocks", ())
+        attentions = [getattr(block.attention, "attention", block.attention) for block in blocks]
+        return bool(attentions) and all(getattr(attention, "causal", False) for attention in attentions)
 
     def check_length(self, ids: np.ndarray, cache: Any) -> np.ndarray:
         """Returns ids as an array, if they fit into max_len together with the tokens in the cache."""
@@ -144,4 +136,44 @@ class CausalLanguageModel(RebuildableModel):
         return np.size(ids) if mask is None else int(np.count_nonzero(mask))
 
     def extra_repr(self) -> str:
-        return f"vocab_size={self.embedding.vocab_size}, {sizes_of(self.decoder)}, max_len={self.max_len}"
+        vocab_size = getattr(self.embedding, "vocab_size", None)
+        shown = [vocab_size and f"vocab_size={vocab_size}", sizes_of(self.decoder), f"max_len={self.max_len}"]
+        return ", ".join(filter(None, shown))
+
+
+class CausalLanguageModel(LanguageModel, RebuildableModel):
+    """A LanguageModel of the given sizes, like GPT or LLaMA: the parts are made here.
+
+    They are the attributes `embedding`, `positions`, `dropout`, `decoder` and `output`.
+
+    Parameters:
+        vocab_size, d_model, num_heads, num_layers : int
+        d_ff : int or None (4 d_model)
+        max_len : int (1024), the length of the longest sequence
+        dropout : float (0.0), after the positions and as in EncoderBlock
+        rng : generator or seed of initial weights and dropout, or None
+        norm="pre", norm_layer="layer", activation="gelu", eps=1e-5, num_kv_heads=None, bias=True, d_head=None,
+        positions="learned", attention="plain", tie_weights=True, scale_embedding=False, init="gpt2" : as in CausalSettings
+    Shape, Backward, Raises : as LanguageModel
+    Source: Radford et al. 2019 (the defaults are GPT-2, except for the exact GELU, and dropout inside the feed-forward
+        layers); Touvron et al. 2023 (LLaMA: rotary, rms, swiglu).
+    """
+
+    Settings = CausalSettings
+
+    def __init__(self, vocab_size: int, d_model: int, num_heads: int, num_layers: int, d_ff: int | None = None,
+                 max_len: int = 1024, dropout: float = 0.0, rng: Seed = None, **settings: Any) -> None:
+        s = settings_of(self, settings)
+        check_positive(num_layers=num_layers)
+        rng = np.random.default_rng(rng)
+        sizes = Sizes(d_model, num_heads, 4 * d_model if d_ff is None else d_ff, dropout)
+        d_head = width_of_head(d_model, num_heads, s.d_head)
+        embedding = Embedding(vocab_size, d_model, s.scale_embedding, rng=rng)
+        positions = make_positions(s.positions, PositionSizes(d_model, num_heads, d_head, max_len, causal=True), rng)
+        decoder = s.make_stack(num_layers, sizes, rng, attention=s.attention)
+        place_in_attention(positions, decoder)
+        output: Component
+        output = Unembedding(embedding.weight) if s.tie_weights else Linear(d_model, vocab_size, False, rng)
+        super().__init__(embedding, decoder, output, positions if positions.place == "embeddings" else None,
+                         max_len=max_len, dropout=dropout, rng=rng)
+        initialize(self, s.init, rng)

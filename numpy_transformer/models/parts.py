@@ -132,10 +132,12 @@ def add_position_bias(positions: Component, stack: Component) -> None:
 
 
 def sizes_of(stack: Component) -> str:
-    """Returns the width, heads and layers of a stack for repr."""
-    attention = stack.blocks[0].attention
-    shown = attention.extra_repr() if isinstance(attention, MultiHeadAttention) else ""
-    return ", ".join(filter(None, [shown, f"num_layers={len(stack.blocks)}"]))
+    """Returns the width, heads and layers of a stack for repr; nothing for a component that has no blocks."""
+    blocks = getattr(stack, "blocks", ())
+    if not blocks:
+        return ""
+    shown = blocks[0].attention.extra_repr() if isinstance(blocks[0].attention, MultiHeadAttention) else ""
+    return ", ".join(filter(None, [shown, f"num_layers={len(blocks)}"]))
 
 
 def settings_of(model: Any, given: dict[str, Any]) -> Any:

@@ -18,7 +18,7 @@ SIDE_BY_SIDE = {"MultiHeadAttention": HEADS, "SelfAttention": HEADS, "CrossAtten
                 "SwiGLU": [["gate", "activation"], ["up"]]}
 BLOCKS = ("Block", "CrossBlock")
 PUBLIC_NAMES = {"CrossAttentionBlock": "DecoderBlock", "CrossAttentionDecoder": "Decoder"}      # the constructor's name
-KNOWN_FORWARDS = (*SIDE_BY_SIDE, *BLOCKS, "FeedForward", "Stack", "CrossStack", "CausalLanguageModel",
+KNOWN_FORWARDS = (*SIDE_BY_SIDE, *BLOCKS, "FeedForward", "Stack", "CrossStack", "LanguageModel",
                   "EncoderDecoder", "TextEncoder", "SequenceClassifier", "TokenClassifier")
 
 

@@ -181,7 +181,7 @@ def test_both_sides_use_the_same_gelu():
     from numpy_transformer.bench import torch_models
 
     config = SMALL["tiny"]
-    ours, theirs = config.model().decoder.blocks[0].feed_forward.activation, torch_models.LanguageModel(config).decoder
+    ours, theirs = config.model().decoder.blocks[0].feed_forward.activation, torch_models.TorchLanguageModel(config).decoder
     assert ours.approximate == theirs.blocks[0].activation.approximate == "tanh"
 
 
