@@ -205,14 +205,14 @@ def watch(arguments):
 
 def saved_files(book):
     """Returns {exercise: (time of the last change, size)} of the files in the folder."""
-    found = {}
+    states = {}
     for exercise in book.present():
         try:
             status = book.path(exercise).stat()
         except OSError:                         # deleted a moment ago
             continue
-        found[exercise] = status.st_mtime_ns, status.st_size
-    return found
+        states[exercise] = status.st_mtime_ns, status.st_size
+    return states
 
 
 def hint(arguments):

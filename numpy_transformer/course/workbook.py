@@ -69,8 +69,8 @@ class Workbook:
     def present(self):
         """Returns the exercises with a file here."""
         numbers = {number_of(path.name) for path in self.folder.glob("ex*.py")}
-        found = [exercises()[number] for number in exercises() if number in numbers]
-        return [exercise for exercise in found if self.path(exercise).is_file()]
+        named = [exercises()[number] for number in exercises() if number in numbers]
+        return [exercise for exercise in named if self.path(exercise).exists()]
 
     def next(self):
         """Returns the first exercise with a file here that has not been passed, or None."""

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -327,6 +328,8 @@ def test_watch_checks_a_file_that_is_saved(folder):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     child = subprocess.Popen([sys.executable, "-m", "numpy_transformer", "exercise", "watch", "--folder", str(folder),
                               "--every", "0.05"], stdout=subprocess.PIPE, text=True, env=environment)
+    limit = threading.Timer(60, child.kill)                 # readline then returns nothing
+    limit.start()
     try:
         assert child.stdout.readline().startswith("Watching")
         time.sleep(0.2)
@@ -345,6 +348,7 @@ def test_watch_checks_a_file_that_is_saved(folder):
                 lines.append(child.stdout.readline())
                 assert lines[-1], "watch ended"
     finally:
+        limit.cancel()
         child.kill()
         child.wait()
 
