@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .decoding import KeyValueCache, beam_search, generate, greedy_decode
     from .explorer import explore
     from .inspection import influence, record
+    from .layers import LoRALinear, add_lora, freeze, merge_lora, unfreeze
     from .pretrained import load_pretrained, save_pretrained
     from .tasks.runs import load_run
     from .tasks.saving import save_run
@@ -67,6 +68,7 @@ __all__ = [
     "zoo", "explore", "exercise"]
 
 __getattr__ = opens_on_first_use(__name__, {
+    "LoRALinear": "layers", "add_lora": "layers", "merge_lora": "layers", "freeze": "layers", "unfreeze": "layers",
     "Checkpoint": "training", "Trainer": "training", "average_checkpoints": "training", "carry_over": "training",
     "KeyValueCache": "decoding", "beam_search": "decoding", "generate": "decoding", "greedy_decode": "decoding",
     "gradcheck": "checks", "influence": "inspection", "record": "inspection",

@@ -50,7 +50,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
         from numpy_transformer.training import Trainr  # noqa: F401
 
 
-@pytest.mark.parametrize("face", [nt, nt.training], ids=lambda face: face.__name__)
+@pytest.mark.parametrize("face", [nt, nt.layers, nt.training], ids=lambda face: face.__name__)
 def test_editors_see_exactly_the_names_that_open_on_first_use(face):
     """Imports under TYPE_CHECKING, which only editors and mypy read, have the names of the table."""
     tree = ast.parse(Path(face.__file__).read_text(encoding="utf-8"))
@@ -58,4 +58,4 @@ def test_editors_see_exactly_the_names_that_open_on_first_use(face):
     seen = [alias.asname or alias.name for node in block.body for alias in node.names]
     (table,) = [node.value.args[1] for node in tree.body if isinstance(node, ast.Assign)
                 and getattr(node.targets[0], "id", "") == "__getattr__"]
-    assert sorted(seen) == sorted(ast.literal_eval(table)) and set(seen) <= set(face.__all__)
+    assert sorted(seen) == sorted(ast.literal_eval(table)) and set(seen) <= set(nt.__all__)

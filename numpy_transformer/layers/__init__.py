@@ -13,6 +13,9 @@ frozen.py, lora.py                        weights that are not trained; small tr
 initial_weights.py, erf.py, fast.py       distributions of initial weights; the error function; tricks for speed
 """
 
+from typing import TYPE_CHECKING
+
+from ..first_use import opens_on_first_use
 from .activations import GELU, ReLU, SiLU, Tanh
 from .alibi import ALiBi
 from .attention import ScaledDotProductAttention
@@ -21,10 +24,8 @@ from .dropout import Dropout
 from .embedding import Embedding, Unembedding
 from .feed_forward import FeedForward, SwiGLU
 from .flash import FlashAttention
-from .frozen import freeze, unfreeze
 from .grouped import GroupedAttention
 from .linear import Linear
-from .lora import LoRALinear, add_lora, merge_lora
 from .losses import BinaryCrossEntropyLoss, CrossEntropyLoss
 from .masks import AttentionMask, causal_mask, combine_masks, padding_mask
 from .multi_head import CrossAttention, MultiHeadAttention, SelfAttention
@@ -37,10 +38,18 @@ from .rotary import RotaryEmbedding
 from .softmax import LogSoftmax, Softmax
 from .token_positions import token_positions
 
+if TYPE_CHECKING:
+    from .frozen import freeze, unfreeze
+    from .lora import LoRALinear, add_lora, merge_lora
+
 __all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAttention", "CrossAttentionBlock",
            "CrossBlock", "CrossEntropyLoss", "DecoderBlock", "Dropout", "Embedding", "EncoderBlock", "FeedForward",
            "FirstToken", "FlashAttention", "GELU", "GroupedAttention", "LayerNorm", "LearnedPositionalEmbedding", "Linear",
-           "LoRALinear", "LogSoftmax", "MaskedMean", "MultiHeadAttention", "PositionBias", "RMSNorm", "ReLU",
-           "RelativePositionBias", "RotaryEmbedding", "ScaledDotProductAttention", "SelfAttention", "SiLU",
-           "SinusoidalPositionalEncoding", "Softmax", "SwiGLU", "Tanh", "Unembedding", "UnscaledAttention", "add_lora",
-           "causal_mask", "combine_masks", "freeze", "merge_lora", "padding_mask", "token_positions", "unfreeze"]
+           "LogSoftmax", "MaskedMean", "MultiHeadAttention", "PositionBias", "RMSNorm", "ReLU", "RelativePositionBias",
+           "RotaryEmbedding", "ScaledDotProductAttention", "SelfAttention", "SiLU", "SinusoidalPositionalEncoding",
+           "Softmax", "SwiGLU", "Tanh", "Unembedding", "UnscaledAttention", "causal_mask", "combine_masks", "padding_mask",
+           "token_positions"]
+
+# Fine-tuning needs these, and `import numpy_transformer` shall not wait for them
+__getattr__ = opens_on_first_use(__name__, {"LoRALinear": "lora", "add_lora": "lora", "merge_lora": "lora", "freeze": "frozen",
+                                            "unfreeze": "frozen"})
