@@ -5,7 +5,6 @@ import contextvars
 import ctypes
 import functools
 import os
-from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +85,8 @@ def in_threads(function, items, count=None):
     try:
         results[::count] = contextvars.copy_context().run(apply, function, shares[0])
     finally:
-        wait(futures)
+        for future in futures:
+            future.exception()                  # waits for its end
     for n, future in enumerate(futures, 1):
         results[n::count] = future.result()
     return results
@@ -109,6 +109,7 @@ def apply(function, items):
 @functools.cache
 def pool(process):
     """Returns the threads of a process; a forked process, whose number is another one, makes its own."""
+    from concurrent.futures import ThreadPoolExecutor       # takes as long to import as ten of our own files
     return ThreadPoolExecutor(max(1, cores() - 1), thread_name_prefix="numpy_transformer")
 
 
