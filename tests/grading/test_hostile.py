@@ -6,10 +6,12 @@ nothing but the container: as root and as an ordinary user, with namespaces (bub
 """
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
+from helpers import ROOT as CHECKOUT
 from helpers.hostile import EXERCISE, NOT_PASSED, SEEN, attacks, bubblewrap, effects, grade_world, write_world
 
 from numpy_transformer.course.sandbox import ProgramTask, layers, run_files
@@ -93,6 +95,19 @@ def test_the_lists_hold_every_known_attack():
     assert len(passing) < 10 and all(attack.statuses <= NOT_PASSED | {"pass"} for attack in ATTACKS.values())
     for attack in ATTACKS.values():
         assert attack.files[EXERCISE.file].strip(), attack.name
+
+
+def test_the_parts_of_the_package_that_files_aim_at_exist():
+    """An attack on a file that has moved would achieve nothing, whatever the sandbox does."""
+    aims = set()
+    for attack in ATTACKS.values():
+        source = b"".join(attack.files.values()).decode("utf-8", "replace")
+        aims |= set(re.findall(r"\{PACKAGE\}.*?'/((?:\w+/)*\w+\.py)'", source))
+        aims |= {f"{module.replace('.', '/')}.py" for module in re.findall(r"\bnumpy_transformer\.([\w.]+) import", source)}
+    assert "course/exercises/softmax.py" in aims
+    for aim in aims:
+        path = CHECKOUT / "numpy_transformer" / aim
+        assert path.is_file() or path.with_suffix("").is_dir(), aim
 
 
 @pytest.fixture

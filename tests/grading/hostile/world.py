@@ -179,6 +179,7 @@ def run_alone(folder):
     from numpy_transformer.course.exercises import choose
     from numpy_transformer.course.sandbox import ProgramTask, best_layer, run_files
     from numpy_transformer.grading.grader import Judge
+    from numpy_transformer.texts import render
     judge, students = Judge(choose("01.2"), 5), sorted(os.listdir(folder)) if os.path.isdir(folder) else []
 
     def run(part):
@@ -191,7 +192,7 @@ def run_alone(folder):
         for student, result in zip(part, run_files(files, tasks, best_layer(), seconds=2)):
             verdict, _ = judge.judge(result)
             rows[student] = {"status": verdict.status, "points": verdict.points(judge.exercise.points), "note":
-                             " ".join("".join(c if c.isprintable() else " " for c in verdict.note)[:600].split()),
+                             " ".join("".join(c if c.isprintable() else " " for c in render(verdict.note))[:600].split()),
                              "printed": result.printed}
         return rows
 
