@@ -27,7 +27,7 @@ def preformatted(text):
     return element("pre", escape(text), CODE)
 
 
-def table(headings, rows, caption="", styles=None):
+def html_table(headings, rows, caption="", styles=None):
     """Returns a table of texts. Columns of numbers are aligned on the right, others on the left.
 
     Parameters:
@@ -42,8 +42,10 @@ def table(headings, rows, caption="", styles=None):
             element("th", escape(text), f"{PADDING};{sides[j]}") for j, text in enumerate(headings)))))
     body = []
     for i, row in enumerate(rows):
-        cells = [element("td", escape(text), joined(PADDING, sides[j], "" if len(text) > LONG else "white-space:nowrap",
-                                                    styles(i, j) if styles else "")) for j, text in enumerate(row)]
+        cells = []
+        for j, text in enumerate(row):
+            wrapping, extra = "" if len(text) > LONG else "white-space:nowrap", styles(i, j) if styles else ""
+            cells.append(element("td", escape(text), joined_styles(PADDING, sides[j], wrapping, extra)))
         body.append(element("tr", "".join(cells)))
     return element("table", "".join([*parts, element("tbody", "".join(body))]), "margin:.4em 1.5em .4em 0")
 
@@ -52,7 +54,7 @@ def side(texts):
     return RIGHT_SIDE if all(re.fullmatch(NUMBER, text) for text in texts) else LEFT
 
 
-def joined(*styles):
+def joined_styles(*styles):
     return ";".join(filter(None, styles))
 
 
@@ -70,7 +72,7 @@ def tree(title, note, rows, branches, is_open=True):
         branches : list of tuples (title, note, rows, branches)
     """
     summary = f"{element('b', escape(title))} {escape(note)}"
-    content = table([], rows) if rows else ""
+    content = html_table([], rows) if rows else ""
     content += "".join(tree(*branch, is_open=False) for branch in branches)
     if not content:
         return element("div", summary, INDENTED)

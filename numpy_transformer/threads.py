@@ -80,10 +80,10 @@ def in_threads(function, items, count=None):
         return [function(item) for item in items]
     shares = [items[n::count] for n in range(count)]
     results = [None] * len(items)
-    futures = [pool(os.getpid()).submit(contextvars.copy_context().run, apply, function, share)    # contains np.errstate
+    futures = [pool(os.getpid()).submit(contextvars.copy_context().run, run_share, function, share)    # contains np.errstate
                for share in shares[1:]]
     try:
-        results[::count] = contextvars.copy_context().run(apply, function, shares[0])
+        results[::count] = contextvars.copy_context().run(run_share, function, shares[0])
     finally:
         for future in futures:
             future.exception()                  # waits for its end
@@ -100,7 +100,7 @@ def blocks(n, size):
 is_inside = contextvars.ContextVar("is_inside", default=False)
 
 
-def apply(function, items):
+def run_share(function, items):
     """Returns the results of one thread."""
     is_inside.set(True)
     return [function(item) for item in items]
@@ -109,7 +109,7 @@ def apply(function, items):
 @functools.cache
 def pool(process):
     """Returns the threads of a process; a forked process, whose number is another one, makes its own."""
-    from concurrent.futures import ThreadPoolExecutor       # takes as long to import as ten of our own files
+    from concurrent.futures import ThreadPoolExecutor  # takes as long to import as ten of our own files
     return ThreadPoolExecutor(max(1, cores() - 1), thread_name_prefix="numpy_transformer")
 
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 
-def serve(run, size):
+def answer_parent(run, size):
     """Answers the parent (BenchmarkProcess in measure.py), one line of JSON for each line of standard input.
 
     The first line of output is `size`, the number of threads. A number is answered with the milliseconds of that many runs,

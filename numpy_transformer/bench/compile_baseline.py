@@ -10,7 +10,7 @@ import sys
 
 import torch
 
-from .child_process import serve
+from .child_process import answer_parent
 from .configs import CONFIGS
 from .torch_baseline import timed_training
 
@@ -18,7 +18,7 @@ from .torch_baseline import timed_training
 def main(name, threads):
     torch.manual_seed(0)
     torch.set_num_threads(int(threads))
-    serve(timed_training(CONFIGS[name], torch.compile), int(threads))
+    answer_parent(timed_training(CONFIGS[name], torch.compile), int(threads))
 
 
 if __name__ == "__main__":

@@ -13,16 +13,16 @@ from functools import partial
 import jax
 import optax
 
-from .child_process import serve
+from .child_process import answer_parent
 from .configs import CONFIGS
-from .jax_models import joined, loss_of
+from .jax_models import fused_projections, loss_of
 from .measure import timer
 
 
 def compiled_step(config):
     """Returns a training step, a function of the state which returns the next state and the loss, and the first state."""
     optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-3, weight_decay=0.01))
-    weights = jax.tree.map(jax.numpy.asarray, joined(config.model().state_dict()))
+    weights = jax.tree.map(jax.numpy.asarray, fused_projections(config.model().state_dict()))
     inputs, targets = jax.tree.map(jax.numpy.asarray, config.batch_of_ids())
     key = jax.random.key(0) if config.dropout else None     # of JAX's default generator, which is faster than its "rbg" here
     state = weights, optimizer.init(weights), key
@@ -63,7 +63,7 @@ JOBS = {"matmul": timed_matmul, "step": timed_training}
 def main(name, threads, job="step"):
     if hasattr(os, "sched_setaffinity"):        # before XLA starts its threads
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int(threads)])
-    serve(JOBS[job](CONFIGS[name]), int(threads))
+    answer_parent(JOBS[job](CONFIGS[name]), int(threads))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import numpy as np
 JOINED = (("attention", "qkv", ("query", "key", "value")), ("cross_attention", "memory", ("key", "value")))
 
 
-def joined(state):
+def fused_projections(state):
     """Our arrays {name: array}, with the projections of queries, keys and values of one sequence side by side."""
     found = dict(state)
     for name in state:

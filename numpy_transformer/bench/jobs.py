@@ -14,7 +14,7 @@ from ..module import unfilled
 from ..threads import set_blas_threads
 from ..training import AdamW, Trainer
 from ..training.memory import keep_freed_memory
-from .child_process import serve
+from .child_process import answer_parent
 from .configs import CONFIGS
 from .measure import timer
 
@@ -78,7 +78,7 @@ JOBS = {"step": timed_training, "forward": timed_forward, "decode": timed_decodi
 def main(name, threads, job):
     keep_freed_memory()
     set_blas_threads(int(threads))
-    serve(JOBS[job](CONFIGS[name]), int(threads))
+    answer_parent(JOBS[job](CONFIGS[name]), int(threads))
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def trainer_of(config, threads, comm=None):
     return Trainer(model, config.criterion(), optimizer, clip=1.0, workers=workers, comm=comm), batch
 
 
-def measure(config, threads, rivals=(), turn=TURN, rounds=ROUNDS, advance=lambda: None, ranks=None):
+def measure_config(config, threads, rivals=(), turn=TURN, rounds=ROUNDS, advance=lambda: None, ranks=None):
     """Returns a row of results for one configuration.
 
     Parameters:

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from .child_process import serve
+from .child_process import answer_parent
 from .configs import CONFIGS
 from .measure import timer
 from .torch_models import MODELS, Cache
@@ -89,7 +89,7 @@ def main(name, threads, job="step"):
         task = timed_decoding(replace(CONFIGS["nanogpt-cpu"], length=length, max_len=length + MOST_TOKENS))
     else:
         task = JOBS[job](CONFIGS[name])
-    serve(task, int(threads))
+    answer_parent(task, int(threads))
 
 
 if __name__ == "__main__":

@@ -50,13 +50,13 @@ class Passes:
                        if sums.any() and near(parameter.grad, sums)]
         if overwritten:
             are = "is" if len(overwritten) == 1 else "are"
-            return [f"{listed(f'{name}.grad' for name in overwritten)} {are} overwritten, not added to: {ADDED}"]
+            return [f"{joined_names(f'{name}.grad' for name in overwritten)} {are} overwritten, not added to: {ADDED}"]
         names = [name for name, a, b in zip(self.checker.names, again, self.dx) if not near(a, b)]
         names += [name for (name, parameter), sums in zip(self.parameters, self.sums)
                   if not near(parameter.grad, 2 * sums)]
         if not names:
             return []
-        return [f"a second forward and backward with the same arrays gives another gradient of {listed(names)}: "
+        return [f"a second forward and backward with the same arrays gives another gradient of {joined_names(names)}: "
                 "something is left over from the first pass"]
 
     def two_forwards(self):
@@ -116,6 +116,6 @@ def near(a, b):
     return np.shape(a) == np.shape(b) and np.linalg.norm(a - b) <= TOLERANCE * max(float(np.linalg.norm(b)), 1e-300)
 
 
-def listed(names):
+def joined_names(names):
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last

@@ -96,8 +96,8 @@ class GradcheckReport:
         headings = ["tensor", "shape", "central", "complex", "", ""]
         rows = [[row.tensor, str(row.shape), show(row.central), show(row.complex), row.status, "; ".join(row.remarks())]
                 for row in self.rows]
-        return markup.table(headings, rows, self.name,
-                            lambda i, j: markup.WRONG if j == 4 and not self.rows[i].ok else "")
+        return markup.html_table(headings, rows, self.name,
+                                 lambda i, j: markup.WRONG if j == 4 and not self.rows[i].ok else "")
 
     def table(self, width=120):
         """Returns the rows as a table of at most `width` columns. Long names and remarks get lines of their own."""

@@ -303,7 +303,7 @@ SAMPLES = [
 ]
 
 
-def find(names):
+def find_samples(names):
     """Returns the samples of the classes with these names, in all variants. Without names, returns all samples.
 
     Raises ValueError for an unknown name, with a list of the known ones.

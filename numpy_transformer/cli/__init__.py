@@ -40,7 +40,7 @@ def make_parser(command=None):
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     modules = [module for module, added in MODULES.items() if command in added]
     for module in modules or MODULES:
-        importlib.import_module(f".{module}", __name__).add(commands)
+        importlib.import_module(f".{module}", __name__).add_to_parser(commands)
     return parser
 
 
@@ -84,7 +84,7 @@ def main(argv=None):
     except (ValueError, TypeError, IndexError, OSError, MemoryError, RankError) as error:
         if arguments is None or arguments.traceback:
             raise
-        print(f"{arguments.parser.prog}: {' '.join(describe(error).splitlines())}", file=sys.stderr)
+        print(f"{arguments.parser.prog}: {' '.join(error_sentence(error).splitlines())}", file=sys.stderr)
         with contextlib.suppress(OSError):
             sys.stdout.flush()
             return 2
@@ -96,7 +96,7 @@ def main(argv=None):
         return 130
 
 
-def describe(error):
+def error_sentence(error):
     """The sentence that says what is wrong; settings have the names of their options."""
     if isinstance(error, UnicodeDecodeError):               # files report it themselves, so this is standard input
         return (f"standard input is not UTF-8 (byte {error.object[error.start]:#04x}); convert it, for instance with "

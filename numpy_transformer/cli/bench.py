@@ -9,7 +9,7 @@ import numpy as np
 from ..bench.configs import CONFIGS, PUBLISHED
 from ..bench.decoding import LENGTHS, measure_decoding
 from ..bench.machine import MULTIPLIED, machine, matmul_speeds, warning
-from ..bench.measure import ROUNDS, find_mpiexec, measure
+from ..bench.measure import ROUNDS, find_mpiexec, measure_config
 from ..bench.other_libraries import RIVALS
 from ..bench.published_models import TITLES, measure_job
 from ..bench.scaling import LENGTHS as GROWN_LENGTHS, WIDTHS, curves, growth, slope
@@ -19,14 +19,14 @@ from ..threads import cores
 from ..training.checkpoint import check_writable
 from ..training.progress import Progress
 from .parser import add_command, whole_number
-from .terminal import columns, wrap
+from .terminal import output_columns, wrap
 
 MODES_OF_OPTIONS = {"config": ["steps"], "vs": ["steps", "decoding"], "threads": ["steps", "decoding"],
                     "rounds": ["steps", "decoding", "explorer"], "mpi": ["steps"], "tokens": ["decoding"],
                     "figures": ["growth"]}
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = add_command(
         commands, "bench", run, help="measure the speed of training and decoding, and compare it with PyTorch and JAX",
         description="Times whole training steps (forward, loss, backward, gradient clipping, AdamW) and compares them with a "
@@ -143,7 +143,8 @@ def run_steps(arguments, out):
                 rows.append(measure_job(CONFIGS[name], job, arguments.threads, bool(arguments.vs), **common))
                 progress.write(description_of_job(rows[-1]), out)
             else:
-                rows.append(measure(CONFIGS[name], arguments.threads, arguments.vs or [], ranks=arguments.mpi, **common))
+                rows.append(measure_config(CONFIGS[name], arguments.threads, arguments.vs or [], ranks=arguments.mpi,
+                                           **common))
                 progress.write(description(rows[-1]), out)
     if arguments.vs and not set(names) <= set(PUBLISHED):
         print("\n" + ratios([row for row in rows if "floor_ms" in row]), file=out)
@@ -162,7 +163,7 @@ def ratios(rows):
     """A table of our time relative to each rival's, the fastest rival's and the matmuls alone."""
     names = [*rows[0]["rivals"], "best", "floor"]
     headings = ["ours /", *rows[0]["rivals"], "best of them", "matmuls alone"]
-    return table(headings, [[row["config"], *(f"{row[f'ratio_{name}']:.2f}" for name in names)] for row in rows])
+    return aligned_table(headings, [[row["config"], *(f"{row[f'ratio_{name}']:.2f}" for name in names)] for row in rows])
 
 
 def description(row):
@@ -226,7 +227,7 @@ def run_decoding(arguments, out):
         headings += ["torch ms", "torch threads", "our rate / torch"]
         for line, row in zip(cells, rows):
             line += [f"{row['torch_ms']:.2f}", f"{row['torch_threads']}", f"{row['rate_over_torch']:.2f}"]
-    print(table(headings, cells), file=out)
+    print(aligned_table(headings, cells), file=out)
     first, last = rows[0], rows[-1]
     grown, linear = last["cached_ms"] / first["cached_ms"], last["length"] / first["length"]
     print(wrap(f"With the cache, a token at length {last['length']} takes {grown:.1f} times as long as one at length "
@@ -234,12 +235,12 @@ def run_decoding(arguments, out):
     return rows
 
 
-def table(headings, rows):
+def aligned_table(headings, rows):
     """A right-aligned table. Columns beyond the terminal's width follow in another table that repeats the first column."""
     widths = [max(map(len, column)) + 2 for column in zip(headings, *rows)]
     tables = [[0]]
     for n in range(1, len(headings)):
-        if sum(widths[column] for column in tables[-1]) + widths[n] > columns():
+        if sum(widths[column] for column in tables[-1]) + widths[n] > output_columns():
             tables.append([0])
         tables[-1].append(n)
     blocks = []
@@ -261,8 +262,8 @@ def run_growth(arguments, out):
                                   for (over, attention), line in curves(rows).items() if over == x]))
     for (over, attention), line in curves(rows).items():
         print(f"\n{attention} attention, growing {over}", file=out)
-        print(table([over, "step ms", "peak MB"],
-                    [[f"{row[over]}", f"{row['step_ms']:.2f}", f"{row['peak_mb']:.2f}"] for row in line]), file=out)
+        print(aligned_table([over, "step ms", "peak MB"],
+                            [[f"{row[over]}", f"{row['step_ms']:.2f}", f"{row['peak_mb']:.2f}"] for row in line]), file=out)
         print(wrap(f"log-log slope of the larger half: time {slope(line, over, 'step_ms'):.2f}, "
                    f"memory {slope(line, over, 'peak_mb'):.2f}"), file=out)
     print("\n" + wrap(f"Figure saved to {views.save(views.growth_curves(panels), folder, 'growth')}"), file=out)
@@ -284,9 +285,10 @@ def run_explorer(arguments, out):
             browser.quit()
     print(wrap(f"Pages of explore: medians of {counted(arguments.rounds, 'round')}"), file=out)
     headings = ["model", "parameters", "page MB", "ready ms", "recompute ms"]
-    print(table(headings, [[row["model"], f"{row['parameters']:,}", f"{row['page_bytes'] / 1e6:.2f}",
-                            "-" if row["ready_ms"] is None else f"{row['ready_ms']:.0f}", f"{row['recompute_ms']:.0f}"]
-                           for row in rows]), file=out)
+    print(aligned_table(headings, [[row["model"], f"{row['parameters']:,}", f"{row['page_bytes'] / 1e6:.2f}",
+                                    "-" if row["ready_ms"] is None else f"{row['ready_ms']:.0f}",
+                                    f"{row['recompute_ms']:.0f}"]
+                                   for row in rows]), file=out)
     if reason:
         print(wrap(f"The time until a page is ready was not measured: {reason}."), file=out)
     return rows

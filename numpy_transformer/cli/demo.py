@@ -11,7 +11,7 @@ from ..data import BOS, EOS, frame, pad, unframe
 from ..decoding import generate, greedy_decode
 from ..layers import SinusoidalPositionalEncoding
 from ..tasks import LanguageModelTask, SequenceToSequenceTask
-from .gradcheck import check_components, table
+from .gradcheck import check_components, error_table
 from .parser import add_command, whole_number
 from .plot_examples import masks
 from .plotted_run import readable
@@ -20,7 +20,7 @@ from .terminal import wrap
 PAGE = 2                                        # megabytes of the arrays in the page of the language model
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = add_command(
         commands, "demo", run, help="check the gradients, train two models and draw pictures (about two minutes)",
         description="Checks the gradients of every component, trains a small language model on English prose and a small "
@@ -51,7 +51,7 @@ def run(arguments):
 
     print(wrap(f"1. Gradient checks of {len(samples.SAMPLES)} components and variants"))
     reports = check_components([], arguments.seed)
-    print(table(reports))
+    print(error_table(reports))
 
     print("\n2. A language model")
     model, history = train(text, "language model")
@@ -65,7 +65,7 @@ def run(arguments):
 
     print("\n4. Pictures")
     histories = {"Language model": history, "Encoder-decoder for dates": date_history}
-    for name, picture in draw(views, model, text, reader, dates.pairs, histories):
+    for name, picture in draw_pictures(views, model, text, reader, dates.pairs, histories):
         print(f"  {views.save(picture, folder, name)}")
 
     print("\n5. A training step")
@@ -99,7 +99,7 @@ def train(task, title):
 def sample(model, text, seed):
     """Prints how the language model continues a piece of held-out text."""
     tokens = text.tokenizers[0]
-    start = sentence(text, model.max_len // 2)
+    start = held_out_ids(text, model.max_len // 2)
     ids = generate(model.eval(), start, 300, temperature=0.8, rng=np.random.default_rng([seed, 3]))
     print(wrap(f"The model continues the prompt {tokens.decode(start)!r}:"))
     print(wrap(tokens.decode(ids[len(start):]), indent="    "))
@@ -122,7 +122,7 @@ def read_dates(model, dates, seed, count=4000):
     print(wrap(f"exact match on {len(rows):,} dates of the held-out years: {right.mean():.2%} (expected: at least 99%)"))
 
 
-def sentence(text, length):
+def held_out_ids(text, length):
     """The ids of a piece of held-out text that begins with "The ", if this occurs there."""
     held_out = text.windows.held_out
     start = max(text.tokenizers[0].decode(held_out[:-length]).find("The "), 0)
@@ -136,17 +136,17 @@ def save_page(model, text, path):
     from ..explorer.session import Session
 
     tokens = text.tokenizers[0]
-    example = LanguageModelExample(model, [tokens], tokens.decode(sentence(text, 12)), title="the language model")
+    example = LanguageModelExample(model, [tokens], tokens.decode(held_out_ids(text, 12)), title="the language model")
     Explorer(Session(example)).save(path, megabytes=PAGE)
 
 
-def draw(views, model, text, reader, dates, histories):
+def draw_pictures(views, model, text, reader, dates, histories):
     """Yields (name, Figure) of every picture."""
     table = SinusoidalPositionalEncoding(128, max_len=50).table
     yield "positional_encoding_heatmap", views.positional_heatmap(table)
     yield "positional_encoding_waves", views.positional_waves(table)
     yield "masks", views.mask_pictures(masks(6, padded=2))
-    start = sentence(text, 24)
+    start = held_out_ids(text, 24)
     model.eval()(start)
     letters = readable(text.tokenizers[0].decode(start))
     weights = [block.attention.weights for block in model.decoder.blocks]

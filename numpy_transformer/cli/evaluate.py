@@ -23,7 +23,7 @@ OPTIONS = {"lm": ({"text"}, "--text FILE"),                         # kind: its 
 OTHERS = {"data"}, "--data PATH"
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = add_command(commands, "evaluate", run_evaluate, help="measure a trained model on held-out or new text",
                          description="Print loss and perplexity; for an encoder-decoder also exact match and BLEU; for a "
                                      "classifier the confusion matrix, for a tagger the scores of each type of entity, "

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from ..course.checker.feedback import WIDTH, differences, feedback, needs_gradients
 from ..course.exercises import choose_one, choose_several, exercises
-from ..course.workbook import Workbook, start
+from ..course.workbook import Workbook, start_workbook
 from ..texts import width as text_width
-from .parser import CommandParser, Formatter, number, whole_number
-from .terminal import columns, wrap
+from .parser import CommandParser, Formatter, finite_number, whole_number
+from .terminal import output_columns, wrap
 
 FIXED_COLUMNS = 42                              # of the list, besides the title
 NUMBER = re.compile(r"(?:ex)?[0-9]{1,2}(?:[._][0-9])?")
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = commands.add_parser("exercise", formatter_class=Formatter, help="exercises that are checked as you go",
                                  description="Create files to fill in, check them, and read what is wrong.")
     parser.add_argument("--traceback", action="store_true", help="show the Python traceback of an error")
@@ -29,13 +29,14 @@ def add(commands):
     action.add_argument("folder", metavar="FOLDER", help="new or existing folder; existing files are not changed")
     add_numbers(action, "without numbers: all exercises")
 
-    action = add_action(actions, "check", check, "check exercises")
+    action = add_action(actions, "check", check_command, "check exercises")
     add_numbers(action, "all: every file in the folder; without numbers: the first exercise that is not passed")
     add_limits(action)
 
     action = add_action(actions, "watch", watch, "check a file each time you save it")
     add_limits(action)
-    action.add_argument("--every", type=number(0.05), default=0.5, metavar="SECONDS", help="time between two checks for saved files")
+    action.add_argument("--every", type=finite_number(0.05), default=0.5, metavar="SECONDS",
+                        help="time between two checks for saved files")
 
     action = add_action(actions, "hint", hint, "show the next of an exercise's three hints")
     add_number(action)
@@ -54,7 +55,7 @@ def add(commands):
     add_numbers(action, "without numbers: all exercises")
     action.add_argument("--seed", type=whole_number(0), metavar="N",
                         help="seed of the cases (default: a secret one, kept in the zip)")
-    action.add_argument("--timeout", type=number(0.5, 3600), default=10.0, metavar="SECONDS",
+    action.add_argument("--timeout", type=finite_number(0.5, 3600), default=10.0, metavar="SECONDS",
                         help="time limit per exercise")
     action.add_argument("--late", metavar="RATE", help="deduction after Gradescope's due date, such as 10%%/day "
                                                        "(default: none)")
@@ -83,7 +84,8 @@ def add_numbers(action, otherwise):
 
 def add_limits(action):
     action.add_argument("--seed", type=whole_number(0), default=0, metavar="N", help="seed of the arrays in the cases")
-    action.add_argument("--timeout", type=number(0.1), default=10.0, metavar="SECONDS", help="time limit per exercise")
+    action.add_argument("--timeout", type=finite_number(0.1), default=10.0, metavar="SECONDS",
+                        help="time limit per exercise")
 
 
 def chosen(arguments, book=None):
@@ -118,7 +120,7 @@ def show_list(arguments):
 
 def list_row(exercise, state):
     """Returns one line of the list, or several if the title does not fit next to the other columns."""
-    room = min(52, columns() - FIXED_COLUMNS)
+    room = min(52, output_columns() - FIXED_COLUMNS)
     title, *rest = text_width.wrap(exercise.title, room)
     title += " " * (room - text_width.columns(title))
     points = f"{exercise.points} point{'' if exercise.points == 1 else 's'}"
@@ -134,7 +136,7 @@ def start_folder(arguments):
     if Path(arguments.folder).is_file():
         raise ValueError(f"{arguments.folder} is a file; name a folder, new or existing")
     wanted = chosen(arguments) or list(exercises().values())
-    written = start(arguments.folder, wanted)
+    written = start_workbook(arguments.folder, wanted)
     existing = len(wanted) - len(written)
     print(f"{len(written)} {'file' if len(written) == 1 else 'files'} written to {arguments.folder}"
           + (f"; {existing} existed already and did not change" if existing else ""))
@@ -152,7 +154,7 @@ def folder_option(arguments):
     return f' --folder "{folder}"' if " " in folder else f" --folder {folder}"
 
 
-def check(arguments):
+def check_command(arguments):
     book = Workbook(arguments.folder)
     wanted = chosen(arguments, book) or list(filter(None, [book.next()]))
     if not wanted:
@@ -167,7 +169,7 @@ def check(arguments):
 def check_one(book, exercise, arguments):
     """Checks an exercise and prints the feedback. Returns True if it is passed."""
     verdict, result, answer_key = book.check(exercise, arguments.seed, arguments.timeout)
-    width = min(columns(), WIDTH)
+    width = min(output_columns(), WIDTH)
     for line in feedback(exercise, verdict, result.printed, width):
         print(line)
     if needs_gradients(exercise, verdict):

@@ -8,7 +8,7 @@ MODELS = ("decoder", "encoder", "encoder-decoder", "classifier")
 UNUSED = {"lesson": ("file", "model", "text", "target"), "run": ("model", "random", "seed"), "out": ("port", "no_browser")}
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = add_command(
         commands, "explore", run, help="walk through a training step in the browser, forward and backward",
         description="Opens a page that shows one training step of a model: every array, its gradient, and how each of "
@@ -93,10 +93,10 @@ def make_example(arguments):
 
 def save(explorer, out, start=""):
     """Saves the page and says what it lacks."""
-    from ..explorer.wording import count, sentence
+    from ..explorer.wording import counted, sentence
 
     path = explorer.save(out, start)
     print(sentence("step.browser.saved", path=str(path), megabytes=path.stat().st_size / 1e6))
     missing = [ref for ref, array in explorer.document["arrays"].items() if "data" not in array and "same" not in array]
     if missing:
-        print(wrap(sentence("step.browser.left_out", arrays=count("array", len(missing)), first=missing[0])))
+        print(wrap(sentence("step.browser.left_out", arrays=counted("array", len(missing)), first=missing[0])))

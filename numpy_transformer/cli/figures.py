@@ -8,8 +8,8 @@ import tempfile
 from multiprocessing.dummy import Pool
 from pathlib import Path
 
-from ..course.lessons.files import lesson_number
 from ..course.lessons.environment import FIGURES
+from ..course.lessons.files import lesson_number
 from ..data.plurals import counted
 from ..threads import cores
 from ..training.progress import Progress
@@ -18,7 +18,7 @@ from .parser import add_command
 from .terminal import wrap
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = add_command(commands, "figures", run, help="run the lessons and draw all their pictures again",
                          description="Runs the lessons, two at a time if there are two cores, and writes their pictures to "
                                      "a folder. Pictures of earlier runs are replaced; in a checkout, these are the "
@@ -38,7 +38,7 @@ def run(arguments):
         (Path(scratch) / "lessons").mkdir()
         copies = [shutil.copy(path, Path(scratch) / "lessons") for path in lessons]
         with Progress(len(lessons), "lessons", "lesson") as progress:
-            for path, result in pool.imap_unordered(draw, copies):
+            for path, result in pool.imap_unordered(draw_lesson, copies):
                 progress.advance(path.stem)
                 for picture in sorted((Path(scratch) / FIGURES).glob(f"{lesson_number(path)}_*")):
                     drawn.append(Path(shutil.copy(picture, folder)))
@@ -51,7 +51,7 @@ def run(arguments):
     return 1 if failed else 0
 
 
-def draw(path):
+def draw_lesson(path):
     """Runs a lesson, which draws its pictures into my-figures/ beside its folder. Returns the path and the finished process."""
     path = Path(path)
     search = [str(Path(__file__).resolve().parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]

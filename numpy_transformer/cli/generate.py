@@ -10,12 +10,12 @@ from ..decoding import beam_search, generate, greedy_decode
 from ..tasks.options import is_published
 from ..tasks.runs import PAIRS, load_run
 from ..threads import adapt_threads
-from .parser import add_command, number, whole_number
+from .parser import add_command, finite_number, whole_number
 
 BATCH = 32                                      # sentences decoded together
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = add_command(commands, "generate", run_generate, help="continue a text with a trained language model",
                          description="Print the prompt and the model's continuation of it, without the bytes of an incomplete "
                                      "character at its end.")
@@ -25,7 +25,7 @@ def add(commands):
                                                          "text")
     parser.add_argument("--length", type=whole_number(1), default=300, metavar="N", help="number of tokens to write")
     parser.add_argument("--samples", type=whole_number(1), default=1, metavar="N", help="number of texts")
-    parser.add_argument("--temperature", type=number(0), default=0.8, metavar="X",
+    parser.add_argument("--temperature", type=finite_number(0), default=0.8, metavar="X",
                         help="0 always takes the most likely token, 1 samples from the model's probabilities")
     parser.add_argument("--top-k", type=whole_number(1), metavar="K",
                         help="sample only from the K most likely tokens (default: all)")
@@ -46,7 +46,7 @@ def add(commands):
 def add_beam(parser, beam, penalty):
     parser.add_argument("--beam", type=whole_number(1), default=beam, metavar="N",
                         help="number of hypotheses kept at each step; 1 is greedy decoding")
-    parser.add_argument("--length-penalty", type=number(0), default=penalty, metavar="A",
+    parser.add_argument("--length-penalty", type=finite_number(0), default=penalty, metavar="A",
                         help="exponent of the length penalty; larger values favor longer targets")
 
 

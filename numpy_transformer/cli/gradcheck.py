@@ -13,14 +13,14 @@ from ..checks.report import show
 from ..training.progress import Progress
 from .gradcheck_own import check_own, name_class
 from .parser import add_command, whole_number
-from .terminal import columns, wrap
+from .terminal import output_columns, wrap
 
 LENGTH = re.compile("0*[1-9][0-9]*")
 SHAPE = re.compile(f"{LENGTH.pattern}(,{LENGTH.pattern})*")
 LONGEST_NAME = max(len(sample.name) for sample in samples.SAMPLES)
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = add_command(
         commands, "gradcheck", run, help="verify backward numerically",
         description="Compares every gradient with central differences and with the complex-step derivative, in float64 "
@@ -57,11 +57,11 @@ def run(arguments):
     if own:
         report, notes, lines, is_right = check_own(own[0], arguments)
         reports = [report]
-        print(*map(wrap, notes), report.table(columns()), *lines, sep="\n", file=text)
+        print(*map(wrap, notes), report.table(output_columns()), *lines, sep="\n", file=text)
     else:
         reports = check_components(arguments.names, arguments.seed)
         is_right = all(report.ok for report in reports)
-        print(table(reports, every_tensor=arguments.all or bool(arguments.names)), file=text)
+        print(error_table(reports, every_tensor=arguments.all or bool(arguments.names)), file=text)
     if arguments.json:
         rows = json.dumps([row for report in reports for row in report.to_json()], indent=1) + "\n"
         if arguments.json == "-":
@@ -83,7 +83,7 @@ def check_writable(name):
 
 def check_components(names, seed):
     """Returns a report for each sample of the named components."""
-    chosen = [sample for sample in samples.find(names) if sample.gradients]
+    chosen = [sample for sample in samples.find_samples(names) if sample.gradients]
     if not chosen:
         raise ValueError(f"{names[0]} has neither parameters nor float inputs, so there is no gradient to check; name a "
                          "component that uses it")
@@ -97,10 +97,10 @@ def check_components(names, seed):
     return reports
 
 
-def table(reports, every_tensor=False):
+def error_table(reports, every_tensor=False):
     """Returns a table of each component's worst errors, after all tensors of those that are wrong or asked for."""
     numbers_width = 37
-    name_width = min(LONGEST_NAME, columns() - numbers_width)
+    name_width = min(LONGEST_NAME, output_columns() - numbers_width)
     lines = [f"{'component':<{name_width}} {'tensors':>7} {'central':>9} {'complex':>9}"]
     for report in reports:
         name, *rest = textwrap.wrap(report.name, name_width, subsequent_indent="  ", break_on_hyphens=False)
@@ -110,7 +110,7 @@ def table(reports, every_tensor=False):
     good = sum(report.ok for report in reports)
     lines.append(wrap(f"{good} of {len(reports)} components agree with central differences within 1e-6 and with the "
                       "complex step within 1e-12"))
-    details = [report.table(columns()) for report in reports if every_tensor or not report.ok]
+    details = [report.table(output_columns()) for report in reports if every_tensor or not report.ok]
     return "\n".join([*details, *lines])
 
 

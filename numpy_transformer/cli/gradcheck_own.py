@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from ..checks.gradcheck import gradcheck, positional
-from ..checks.repeated_passes import listed, plain_arrays, problems
+from ..checks.repeated_passes import joined_names, plain_arrays, problems
 from ..course.checker.feedback import WIDTH, feedback
 from ..course.checker.own_component import AdaptedClass, compare
 from ..module import is_parameter, named_parts
-from .terminal import columns, wrap
+from .terminal import output_columns, wrap
 
 
 def check_own(name, arguments):
@@ -32,7 +32,7 @@ def check_own(name, arguments):
     lines = [wrap(f"WRONG: {sentence}.") for sentence in wrong] + [wrap(f"note: {sentence}.") for sentence in remarks]
     for comparison in compared:
         lines.append(wrap(f"compared with {adapted.name} in the cases of exercise {comparison.exercise.number}:"))
-        lines += feedback(comparison.exercise, comparison.verdict, comparison.printed, min(columns(), WIDTH))
+        lines += feedback(comparison.exercise, comparison.verdict, comparison.printed, min(output_columns(), WIDTH))
     if adapted and report.ok and any(comparison.forward_is_wrong for comparison in compared):
         lines.append(wrap(f"Every gradient agrees with your forward, but your forward is not that of {adapted.name}: "
                           "backward is right for another function."))
@@ -69,7 +69,7 @@ def about_arrays(names):
     if len(names) == 1:
         return (f"{names[0]} is an array, not a parameter, so its gradient is not checked and no optimizer trains it; "
                 "make it an nt.Parameter, unless it never changes")
-    return (f"{listed(names)} are arrays, not parameters, so their gradients are not checked and no optimizer trains "
+    return (f"{joined_names(names)} are arrays, not parameters, so their gradients are not checked and no optimizer trains "
             "them; make each an nt.Parameter, unless it never changes")
 
 
@@ -116,7 +116,7 @@ def name_class(path):
     classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
     if not classes:
         return f"name a class in it, as in {path}:Class; it defines none"
-    return f"name the class in it as {path}:{classes[-1]}; it defines {listed(classes)}"
+    return f"name the class in it as {path}:{classes[-1]}; it defines {joined_names(classes)}"
 
 
 def constructor_arguments(cls, text, first_input):

@@ -31,14 +31,14 @@ REMEDIES = ("Install one with python -m pip install 'numpy-transformer[sandbox]'
             "--trust-students.")
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = add_command(
         commands, "grade", run, help="grade the exercises of a whole class", usage=grade_options.USAGE,
         description="Run every student's files in a sandbox of the operating system, compare the results with the "
                     "correct ones, and name the mistakes. `grade merge` joins the tables of parts that were graded "
                     "separately. `grade --doctor` says what this machine offers for a sandbox.")
     for options in (grade_options, policy_options, gradebook_options):
-        options.add(parser)
+        options.add_options(parser)
 
 
 def run(arguments):

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from ..grading import shards
-from .parser import number, whole_number
+from .parser import finite_number, whole_number
 
 USAGE = """numpy-transformer grade FOLDER [options]
        numpy-transformer grade merge TABLE... --out FILE [outputs]
@@ -13,7 +13,7 @@ USAGE = """numpy-transformer grade FOLDER [options]
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def add(parser):
+def add_options(parser):
     parser.add_argument("folder", metavar="FOLDER", nargs="*", help="the class as it was downloaded: a folder or a zip; "
                         "or the word merge and the tables to join")
     parser.add_argument("--only", metavar="NN.N", action="append",
@@ -69,6 +69,6 @@ def add_sandbox(parser):
     group.add_argument("--trust-students", action="store_true",
                        help="grade without a sandbox: the files can then do whatever you can")
     group.add_argument("--allow-root", action="store_true", help="needed to use --trust-students as root")
-    group.add_argument("--timeout", type=number(0.5, 3600), default=10.0, help="time limit for each file, in seconds")
+    group.add_argument("--timeout", type=finite_number(0.5, 3600), default=10.0, help="time limit for each file, in seconds")
     group.add_argument("--memory", type=whole_number(256, 1 << 20), default=1024,
                        help="memory limit for each file, in megabytes")

@@ -5,7 +5,7 @@ from ..grading import anonymous, report
 from ..grading.gradebooks import Gradebooks
 from ..grading.gradebooks.people import Person, expected, people
 from . import policy_options
-from .terminal import columns, wrap
+from .terminal import output_columns, wrap
 
 
 def check_gradebooks(arguments, class_, chosen, kept):
@@ -40,12 +40,12 @@ def publish(arguments, settings, rows, problems, new=None):
     if arguments.feedback:
         count = report.write_feedback(rows, arguments.feedback, problems)
         written.append(f"{arguments.feedback} ({count} files)")
-    written.append(str(views.write(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
+    written.append(str(views.write_figure(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
     if arguments.anonymous:
         written += write_anonymous(rows, chosen, arguments.anonymous)
     names, sentences = gradebooks.write()
     written += names
-    for line in report.summary_lines(summary, columns()) if new is None else report.row_lines(new, columns()):
+    for line in report.summary_lines(summary, output_columns()) if new is None else report.row_lines(new, output_columns()):
         print(line)
     for sentence in sentences:
         print(wrap(sentence))
@@ -61,6 +61,6 @@ def write_anonymous(rows, chosen, path):
     if not found:
         print(wrap(f"no {path}, because a summary without names needs at least {anonymous.SMALL} students"))
         return []
-    anonymous.write(found, path)
+    anonymous.write_page(found, path)
     picture = views.class_report(*anonymous.for_picture(found), unit="share of the students in percent")
-    return [str(path), str(views.write(picture, path.with_suffix(".png")))]
+    return [str(path), str(views.write_figure(picture, path.with_suffix(".png")))]

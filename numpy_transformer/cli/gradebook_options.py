@@ -7,7 +7,7 @@ from ..grading.gradebooks.moodle import MoodleWorksheet
 from ..grading.gradebooks.sheet import read_sheet
 
 
-def add(parser):
+def add_options(parser):
     group = parser.add_argument_group(
         "gradebooks", "Canvas and Moodle: download the gradebook, name it here, and upload the file that is written "
         "beside it, such as grades-graded.csv. Only grades and comments of students who handed something in change.")

@@ -24,7 +24,7 @@ MORE = {"lm": "evaluate --text FILE, plot, explore, train lm --pretrained",
         "text2text": "evaluate --data FILE, plot, explore, train text2text --pretrained"}
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = add_command(
         commands, "import", run_import, help="make a run of a published model: GPT-2, LLaMA, BERT, T5 and their relatives",
         description="Read a published model and save it as a run, which the other commands use like one that was trained "

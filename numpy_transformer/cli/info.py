@@ -19,7 +19,7 @@ from .terminal import wrap
 PART = re.compile(r".*\.blocks\.\d+|(?:encoder|decoder)\.\w+|\w+")       # the beginning of a parameter's name
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = add_command(commands, "info", run_info, help="show what a run or the folder of a published model holds",
                          description="Print where a model came from, its configuration, progress and parameters. No weight "
                                      "is read, except for --check.")
@@ -35,7 +35,7 @@ def run_info(arguments):
     is_folder = os.path.isdir(arguments.file) or arguments.file.endswith(".bin")
     if arguments.check is not None:
         run = run_of_folder(arguments.file) if is_folder else load_run(arguments.file)
-        check(run, standard_input().read() if arguments.check == "-" else arguments.check)
+        print_findings(run, standard_input().read() if arguments.check == "-" else arguments.check)
         return
     run = run_of_folder(arguments.file, weights=False) if is_folder else outline_run(arguments.file)
     meta, model = run.meta, run.model
@@ -131,7 +131,7 @@ def summary_of_parts(model):
     return "\n".join(f"{name:<{widths[0]}}  {times:>{widths[1]}}  {size:>{widths[2]}}" for name, times, size in rows)
 
 
-def check(run, text):
+def print_findings(run, text):
     """Prints what the doctor for conversions finds with a text."""
     from ..pretrained.conversion_checks import diagnose  # only this option needs it
 

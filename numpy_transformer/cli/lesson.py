@@ -9,7 +9,7 @@ from pathlib import Path
 from ..course.lessons.cells import cells
 from ..course.lessons.files import copy_lessons, find_lessons, full_number
 from ..course.lessons.translation import Translation, write_translation
-from ..course.lessons.words import words
+from ..course.lessons.words import lesson_words
 from ..texts import VARIABLE
 from ..texts.width import columns
 from .parser import add_command
@@ -25,7 +25,7 @@ sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
 runpy.run_path(sys.argv[0], run_name="__main__")"""
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = add_command(commands, "lesson", run, help="list the lessons, run one, or step through it",
                          description="Run a lesson. It prints shapes, draws figures and checks its own claims. The lessons are "
                                      "those in the current folder or in a folder inside it, and otherwise those that came "
@@ -49,9 +49,9 @@ def run(arguments):
         print_list(find_lessons())
         return 0
     if arguments.number == "start":
-        return start(arguments.target)
+        return start_lessons(arguments.target)
     if arguments.number == "notebook":
-        return write(arguments.target, arguments.out)
+        return save_notebook(arguments.target, arguments.out)
     lesson, = choose_lessons([arguments.number])
     if arguments.translation is not None:
         return write_for_translator(lesson, Path(arguments.translation))
@@ -62,47 +62,48 @@ def check_options(arguments):
     """Raises ValueError for what this call would not use, and for what it lacks."""
     action = arguments.number
     if action not in ("start", "notebook") and arguments.target is not None:
-        raise ValueError(words("command.no_effect", target=arguments.target, action=action))
+        raise ValueError(lesson_words("command.no_effect", target=arguments.target, action=action))
     if action in ACTIONS and arguments.step:
-        raise ValueError(words("command.step_runs", action=action))
+        raise ValueError(lesson_words("command.step_runs", action=action))
     if arguments.translation is not None and (action in ACTIONS or arguments.step):
-        raise ValueError(words("command.translation_of_lesson"))
+        raise ValueError(lesson_words("command.translation_of_lesson"))
     if action != "notebook" and arguments.out is not None:
-        raise ValueError(words("command.out_of_notebook"))
+        raise ValueError(lesson_words("command.out_of_notebook"))
     if action == "start" and not arguments.target:
-        raise ValueError(words("command.no_folder"))
+        raise ValueError(lesson_words("command.no_folder"))
     if action == "notebook" and arguments.target is None:
-        raise ValueError(words("command.no_lesson"))
+        raise ValueError(lesson_words("command.no_lesson"))
 
 
-def start(folder):
+def start_lessons(folder):
     """Copies the lessons to a folder and says how to go on."""
     if full_number(folder) and not Path(folder).is_dir():
-        raise ValueError(words("command.looks_like_number", folder=folder))
+        raise ValueError(lesson_words("command.looks_like_number", folder=folder))
     written, existing = copy_lessons(folder)
-    kept = words("command.existing", n=existing) if existing else ""
-    print(wrap(words("command.started", n=len(written), folder=folder) + kept))
+    kept = lesson_words("command.existing", n=existing) if existing else ""
+    print(wrap(lesson_words("command.started", n=len(written), folder=folder) + kept))
     begin = "begin" if Path(folder).resolve().parent == Path.cwd() else "begin_there"
-    print(wrap(words("command.links")))
-    print(wrap(words(f"command.{begin}", folder=folder, command="numpy-transformer lesson 00 --step")))
+    print(wrap(lesson_words("command.links")))
+    print(wrap(lesson_words(f"command.{begin}", folder=folder, command="numpy-transformer lesson 00 --step")))
     return 0
 
 
 def write_for_translator(lesson, file):
     """Writes a lesson's texts to a file for a translator."""
     counts = write_translation(lesson, file)
-    print(wrap(words("translation.written", file=file, number=full_number(lesson.name.partition("_")[0]), variable=VARIABLE,
-                     **counts)))
+    print(wrap(lesson_words("translation.written", file=file, number=full_number(lesson.name.partition("_")[0]),
+                            variable=VARIABLE,
+                            **counts)))
     return 0
 
 
-def write(number, out):
+def save_notebook(number, out):
     """Writes a lesson as a notebook."""
     from ..course.lessons.notebook import write_notebook  # not needed by the other actions
 
     lesson, = choose_lessons([number])
     path = write_notebook(lesson, out or f"{lesson.stem}.ipynb")
-    print(wrap(words("command.notebook", path=path)))
+    print(wrap(lesson_words("command.notebook", path=path)))
     return 0
 
 
@@ -121,7 +122,7 @@ def choose_lessons(numbers):
     lessons = find_lessons()
     for number in numbers:
         if full_number(number) not in lessons:
-            raise ValueError(words("command.unknown", number=number, numbers=", ".join(lessons)))
+            raise ValueError(lesson_words("command.unknown", number=number, numbers=", ".join(lessons)))
     return [lessons[number] for number in dict.fromkeys(map(full_number, numbers))] or list(lessons.values())
 
 
@@ -129,8 +130,9 @@ def headline(path):
     """Returns the title of a lesson and its minutes of reading, from its first cell."""
     first = cells(path.read_text(encoding="utf-8", errors="replace"))[:1]
     english = first[0].prose or "" if first else ""
-    title, minutes = re.search(r"^# \d\d[a-z]? (.*)", Translation(path).of(english), re.M), re.search(r"(\d+) minutes", english)
-    return title[1] if title else path.stem, words("command.minutes", minutes=minutes[1]) if minutes else ""
+    title = re.search(r"^# \d\d[a-z]? (.*)", Translation(path).of(english), re.M)
+    minutes = re.search(r"(\d+) minutes", english)
+    return title[1] if title else path.stem, lesson_words("command.minutes", minutes=minutes[1]) if minutes else ""
 
 
 def run_script(path, arguments):

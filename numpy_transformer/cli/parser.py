@@ -63,7 +63,7 @@ def whole_number(least, most=math.inf):
     return parse
 
 
-def number(least, below=math.inf):
+def finite_number(least, below=math.inf):
     """An argparse type: a finite number of at least `least` and less than `below`."""
     def parse(text):
         try:

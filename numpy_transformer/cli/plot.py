@@ -15,7 +15,7 @@ from .plotted_run import RunExample
 MOST_HEADS = 48                                 # heads in a picture
 
 
-def add(commands):
+def add_to_parser(commands):
     plot = add_command(commands, "plot", run, help="draw one picture, with or without a trained run",
                        description="Draws one picture and writes it to a .png, .svg or .pdf file.")
     pictures = plot.add_subparsers(dest="picture", metavar="PICTURE", required=True)
@@ -100,7 +100,7 @@ def run(arguments):
     path = views.check_file(arguments.out)      # before the picture is computed
     if path.exists() and not arguments.overwrite:
         raise ValueError(f"{str(path)!r} exists already; --overwrite replaces it, --out names another file")
-    print(views.write(arguments.draw(views, arguments), path))
+    print(views.write_figure(arguments.draw(views, arguments), path))
 
 
 def draw_attention(views, arguments):

@@ -9,7 +9,7 @@ from .parser import whole_number
 TEXTS = {"due": None, "late": None, "grace": None, "attempts": "last", "free_late_days": 0, "timezone": None}
 
 
-def add(parser):
+def add_options(parser):
     group = parser.add_argument_group(
         "deadlines and attempts", "Points are deducted only if --late says so, and only where a time of submission is "
         "known: from Gradescope's export, GitHub, Blackboard, Moodle's worksheet (--moodle), or a file for --submitted. "

@@ -15,7 +15,7 @@ from .generate import numbered_batches, standard_input
 from .parser import add_command, whole_number
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = add_command(commands, "classify", run_classify, help="classify texts with a trained classifier",
                          description="Print one line for each text: its class, the probability of the class, the text.")
     add_texts(parser, "`train classifier` or `import`", "texts")

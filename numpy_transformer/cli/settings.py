@@ -3,7 +3,7 @@
 import argparse
 
 from ..tasks.settings import with_names
-from .parser import number, option, whole_number
+from .parser import finite_number, option, whole_number
 
 
 def add_settings(parser, title, settings, presets):
@@ -12,11 +12,11 @@ def add_settings(parser, title, settings, presets):
     """
     group = parser.add_argument_group(title)
     for setting in settings:
-        group.add_argument(option(setting.name), dest=setting.name, help=describe(setting, presets),
+        group.add_argument(option(setting.name), dest=setting.name, help=option_help(setting, presets),
                            **argparse_options(setting))
 
 
-def describe(setting, presets):
+def option_help(setting, presets):
     """The help of a setting, followed by its default and its values in named configurations."""
     values = [] if setting.default is None else [f"default: {setting.default}"]
     for name, preset in presets.items():
@@ -38,7 +38,7 @@ def argparse_options(setting):
     if setting.type is int:
         return {"type": whole_number(setting.least), "metavar": setting.metavar}
     if setting.type is float:
-        return {"type": number(setting.least, setting.below), "metavar": setting.metavar}
+        return {"type": finite_number(setting.least, setting.below), "metavar": setting.metavar}
     return {"type": str, "metavar": setting.metavar}
 
 

@@ -10,7 +10,7 @@ CLOSED_PIPE = 141                               # what a shell reports for a pro
 NARROWEST, WIDEST, WITHOUT_TERMINAL = 60, 120, 100
 
 
-def columns():
+def output_columns():
     """Returns how many columns output may use: the terminal's width, but at least 60 and at most 120.
 
     Output that goes to a file or a pipe is 100 columns wide, unless the environment variable COLUMNS is set.
@@ -28,7 +28,7 @@ def wrap(text, indent="", first_indent=None):
     start = indent if first_indent is None else first_indent
     wrapped = []
     for line in text.split("\n"):
-        wrapped.append("\n".join(width.wrap(line, columns(), start, indent, break_long_words=False)))
+        wrapped.append("\n".join(width.wrap(line, output_columns(), start, indent, break_long_words=False)))
         start = indent
     return "\n".join(wrapped)
 

@@ -4,13 +4,13 @@ import numpy as np
 
 from ..inspection.trace import KINDS, example, trace
 from .parser import add_command
-from .terminal import WIDEST, columns, wrap
+from .terminal import WIDEST, output_columns, wrap
 
 NARROW = 90                                     # below this, most gradients are printed below their arrays
 TOLERANCE = 1e-6
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = add_command(
         commands, "trace", run, help="print every number of a tiny model's forward and backward pass",
         description="Sends three tokens of width 4 through a tiny model and prints the inputs, parameters and output "
@@ -22,7 +22,7 @@ def add(commands):
 
 def run(arguments):
     task, model, inputs = example(arguments.model)
-    width = columns()
+    width = output_columns()
     print(wrap(f"{task}\nRead forward from top to bottom and backward from bottom to top."))
     if width < NARROW:
         print(wrap(f"The terminal has {width} columns. In {WIDEST}, all gradients fit next to their arrays."))

@@ -19,7 +19,7 @@ MAY_CHANGE_ON_RESUME = ("steps", "epochs", "validate_every", "save_every", "pati
                         "target", "data")
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = commands.add_parser("train", help="train a model: language model, translator, classifier, tagger, BERT, T5",
                                  description="Train a model and save it, so that it can be used and resumed.")
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
@@ -71,11 +71,11 @@ def prepare_new(arguments, comm):
     if "warmup" not in given:
         shorten_warmup(settings)                # --epochs may have resulted in few steps
     if pretrained:
-        model, lines = fine_tuning.start(task, pretrained)
+        model, lines = fine_tuning.start_from_run(task, pretrained)
         more = fine_tuning.meta_of(task, pretrained)
     else:
         model, lines, more = task.make_model(), [], {}
-    describe(task, model, comm)
+    print_task(task, model, comm)
     say(*lines)
     return task, task.make_trainer(adapt_threads(model), comm), make_checkpoint(arguments.out, task, preset, more)
 
@@ -94,15 +94,15 @@ def prepare_resumed(arguments, saved, comm):
         raise ValueError(f"the texts are not those with which the run in {arguments.out!r} was started; restore them, or "
                          "start a new run under another --out")
     if "base" in saved:
-        model, _ = fine_tuning.start(task, load_run(find_base(saved["base"], arguments.out)))
+        model, _ = fine_tuning.start_from_run(task, load_run(find_base(saved["base"], arguments.out)))
     else:
         model = task.make_model()
-    describe(task, model, comm)
+    print_task(task, model, comm)
     more = {name: saved[name] for name in ("base", "lora", "origin") if name in saved}
     return task, task.make_trainer(adapt_threads(model), comm), make_checkpoint(arguments.out, task, preset, more)
 
 
-def describe(task, model, comm):
+def print_task(task, model, comm):
     ranks = f" on {comm.size} MPI ranks" if comm else ""
     say(*task.report, task.description,
         f"{model.num_parameters():,} parameters; {task.settings['steps']:,} steps with batches of "

@@ -10,7 +10,7 @@ from .parser import add_command, whole_number
 from .terminal import wrap
 
 
-def add(commands):
+def add_to_parser(commands):
     parser = add_command(
         commands, "zoo", run, help="list published mistakes, or show one: its code, its effects and what catches it",
         description="Without a name, lists all bugs of the zoo and how many checks fail for each. With a name, shows "
@@ -31,12 +31,12 @@ def run(arguments):
     if not arguments.no_train:
         from .. import views  # imported here because matplotlib is slow to import
         path = views.check_file(arguments.out or f"zoo_{bug.name}.png")
-    describe(bug)
+    print_bug(bug)
     print_verdicts(zoo.verdicts(bug.name))
     if not arguments.no_train:
         right, wrong = train(zoo.race(bug.name, arguments.steps, arguments.seed), arguments.steps)
         picture = views.bug_curves(right, wrong, f"{bug.name}\n{bug.title}")
-        print("\n" + wrap(f"Figure saved to {views.write(picture, path)}"))
+        print("\n" + wrap(f"Figure saved to {views.write_figure(picture, path)}"))
 
 
 def print_list(bugs):
@@ -54,7 +54,7 @@ def print_list(bugs):
                       "checks that fail. Use numpy-transformer zoo NAME to see one."))
 
 
-def describe(bug):
+def print_bug(bug):
     print(wrap(f"{bug.name}: {bug.title}."))
     rows = (("Seen in:", bug.seen or "no published code that is known"), ("Symptom:", bug.symptom),
             ("Training:", bug.training))

@@ -13,7 +13,7 @@ from .checker.messages import about_parameters
 from .checker.notebook_result import NotebookResult
 from .checker.verdict import judge
 from .exercises import choose_for, choose_one
-from .lessons.words import words
+from .lessons.words import lesson_words
 
 __all__ = ["check", "hint", "sheet"]
 
@@ -43,9 +43,10 @@ def check(number: str | int | float, answer: Any, seed: int = 0) -> NotebookResu
     exercise = choose_for(str(number), getattr(answer, "__name__", ""))
     kind, call = "class" if exercise.is_class else "function", f'check("{exercise.number}", {exercise.name})'
     if not callable(answer):
-        raise TypeError(words("exercise.not_callable", what=Message(f"lessons.exercise.{kind}"), call=call, got=describe(answer)))
+        raise TypeError(lesson_words("exercise.not_callable", what=Message(f"lessons.exercise.{kind}"), call=call,
+                                     got=type_with_article(answer)))
     if exercise.is_class and not isinstance(answer, type):
-        raise TypeError(words("exercise.no_class", number=exercise.number, call=call, got=describe(answer)))
+        raise TypeError(lesson_words("exercise.no_class", number=exercise.number, call=call, got=type_with_article(answer)))
     answer_key = AnswerKey(exercise, seed)
     file = file_of(answer)
     run = run_in_this_process(answer, exercise, answer_key.cases, file)
@@ -66,7 +67,7 @@ def hint(number: str | int | float) -> None:
     for i, text in enumerate(exercise.hints[:count], 1):
         print("\n".join(wrap(text, WIDTH, f"{i}. ", "   ")))
     if count < len(exercise.hints):
-        print(words("exercise.next_hint"))
+        print(lesson_words("exercise.next_hint"))
 
 
 def sheet(number: str | int | float) -> None:
@@ -74,7 +75,7 @@ def sheet(number: str | int | float) -> None:
     print(choose_one(str(number)).skeleton())
 
 
-def describe(value: Any) -> str:
+def type_with_article(value: Any) -> str:
     """Returns the name of a value's class with its article, for a sentence."""
     name = type(value).__name__
-    return words("exercise.an" if name[0].lower() in "aeiou" else "exercise.a", name=name)
+    return lesson_words("exercise.an" if name[0].lower() in "aeiou" else "exercise.a", name=name)

@@ -107,7 +107,7 @@ def is_exercise(path):
     return number_of(path.name) in exercises()
 
 
-def start(folder, chosen):
+def start_workbook(folder, chosen):
     """Writes the files of the chosen exercises that are missing in a folder. Returns their paths."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

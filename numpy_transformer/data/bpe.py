@@ -127,14 +127,14 @@ class PairCounts:
         new_pairs = set()
         for index in self.pieces_with.pop(pair):
             ids = self.pieces[index]
-            i = find(ids, pair, 0)
+            i = index_of_pair(ids, pair, 0)
             while i is not None:
                 start = max(i - 1, 0)
                 for old in zip(ids[start:i + 2], ids[start + 1:i + 3]):
                     self.counts[old] -= self.repeats[index]
                 ids[i:i + 2] = [new]
                 new_pairs.update(self.add(ids[start:i + 2], index))
-                i = find(ids, pair, i + 1)
+                i = index_of_pair(ids, pair, i + 1)
         for new_pair in new_pairs:
             heapq.heappush(self.heap, (-self.counts[new_pair], new_pair))
 
@@ -147,7 +147,7 @@ class PairCounts:
         return pairs
 
 
-def find(ids, pair, start):
+def index_of_pair(ids, pair, start):
     """Returns the index of the first occurrence of a pair from start on, or None; list.index is faster than a loop."""
     left, right = pair
     try:

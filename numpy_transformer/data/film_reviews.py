@@ -61,9 +61,9 @@ def reviews(seed):
     rng = np.random.default_rng([seed, 9])
     clauses = grouped_clauses(rng)
     used = set()
-    validation, test = (write(rng, clauses, used, count, lambda: [rng.choice(groups)] * 3)
+    validation, test = (write_reviews(rng, clauses, used, count, lambda: [rng.choice(groups)] * 3)
                         for count, groups in zip((VALIDATION, TEST), HELD_OUT))
-    training = write(rng, clauses, used, TRAINING, lambda: rng.permutation(GROUPS))
+    training = write_reviews(rng, clauses, used, TRAINING, lambda: rng.permutation(GROUPS))
     return Labeled(["negative", "positive"], training, validation, test, [])
 
 
@@ -82,7 +82,7 @@ def grouped_clauses(rng):
     return clauses
 
 
-def write(rng, clauses, used, count, draw_groups):
+def write_reviews(rng, clauses, used, count, draw_groups):
     """Returns `count` reviews (text, label) that are not in `used`, and adds their texts to it."""
     rows = []
     while len(rows) < count:

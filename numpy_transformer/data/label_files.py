@@ -93,7 +93,7 @@ def read_table(path, text_column, label_column, labels=None, progress=None):
     parts = {"training": [], "validation": [], "test": []}
     empty = []
     for line, row in rows:
-        text, label, *split = cells(path, line, row, header, columns)
+        text, label, *split = row_cells(path, line, row, header, columns)
         if text and label:
             check_label(label, labels, f"line {line:,} of {str(path)!r}")
             parts[split_name(path, line, *split)].append((text, label))
@@ -145,7 +145,7 @@ def column_index(path, header, name):
     return header.index(name)
 
 
-def cells(path, line, row, header, columns):
+def row_cells(path, line, row, header, columns):
     """Returns the cells of a row in these columns; a blank line gives empty cells."""
     if any(row) and len(row) != len(header):
         raise ValueError(f"line {line:,} of {str(path)!r} has {counted(len(row), 'column')}, but the first row has "

@@ -67,7 +67,7 @@ def read_labeled(paths, text_column="text", label_column="label", labels=None, p
 
 def read_parts(paths, text_column, label_column, labels, progress):
     """Returns ({"training": [(text, name)], ...}, report), read in the format of the paths."""
-    kinds = [kind_of(path) for path in paths]
+    kinds = [kind_of_source(path) for path in paths]
     if kinds == ["reviews"]:
         return acl_imdb.read_reviews(paths[0], progress)
     if kinds == ["table"]:
@@ -82,7 +82,7 @@ def read_parts(paths, text_column, label_column, labels, progress):
 def count_files(paths):
     """Returns how often read_labeled calls progress; None for an archive, where this is unknown in advance."""
     paths = as_list(paths)
-    if [kind_of(path) for path in paths] != ["reviews"]:
+    if [kind_of_source(path) for path in paths] != ["reviews"]:
         return len(paths)
     return acl_imdb.count_reviews(paths[0])
 
@@ -91,7 +91,7 @@ def as_list(paths):
     return [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
 
 
-def kind_of(path):
+def kind_of_source(path):
     """Returns "reviews" for a folder or archive, "table" or "file". Raises ValueError if the path does not exist."""
     name = Path(path).name.lower()
     if not os.path.exists(path):

@@ -108,23 +108,23 @@ def distinct_sentences(rng, count, names, seen):
     """Returns `count` sentences (words, tags) whose template and entities are not in `seen`, and adds them to it."""
     sentences = []
     while len(sentences) < count:
-        template = pick(rng, TEMPLATES)
-        words, tags, entities = fill(rng, template, names)
+        template = draw_option(rng, TEMPLATES)
+        words, tags, entities = fill_template(rng, template, names)
         if (template, *entities) not in seen:
             seen.add((template, *entities))
             sentences.append((words, tags))
     return sentences
 
 
-def fill(rng, template, names):
+def fill_template(rng, template, names):
     """Returns (words, tags, entities) of a template with its slots filled and its first letter capitalized."""
     words, tags, entities = [], [], []
     for slot in template.split():
-        pattern = pick(rng, SLOTS[slot]) if slot in SLOTS else slot
+        pattern = draw_option(rng, SLOTS[slot]) if slot in SLOTS else slot
         before, _, form = pattern.rpartition("|")
         words += before.split()
         tags += ["O"] * len(before.split())
-        filled = [pick(rng, names) if word == "N" else word for word in form.split()]
+        filled = [draw_option(rng, names) if word == "N" else word for word in form.split()]
         words += filled
         if slot in ENTITIES:
             entity = ENTITIES[slot]
@@ -136,5 +136,5 @@ def fill(rng, template, names):
     return words, tags, entities
 
 
-def pick(rng, options):
+def draw_option(rng, options):
     return options[rng.integers(len(options))]

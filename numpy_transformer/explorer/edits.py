@@ -58,12 +58,12 @@ class Edited:
         return loss
 
 
-def apply(example, edits=()):
+def apply_edits(example, edits=()):
     """Returns the Edited of an Example. Raises ValueError with one sentence for an edit that is not possible."""
-    edited = start(example)
+    edited = unedited(example)
     loss = None
     for number, edit in enumerate(edits):
-        kind = kind_of(edit)
+        kind = kind_of_edit(edit)
         if number == len(edits) - 1:
             loss = edited.loss()
         if kind != "step":
@@ -71,11 +71,11 @@ def apply(example, edits=()):
         EDITS[kind](example, edited, edit)
         edited.loss()                           # refuses an edit after which it is not finite
     edited.loss_before = loss
-    edited.hands_on = describe(example, edited, edits)
+    edited.hands_on = hands_on_entry(example, edited, edits)
     return edited
 
 
-def start(example):
+def unedited(example):
     """Returns the Edited of an Example without edits."""
     model, criterion = copy.deepcopy((example.model, example.criterion))
     if isinstance(model, Module):
@@ -83,7 +83,7 @@ def start(example):
     return Edited(model, criterion, *example.read())
 
 
-def kind_of(edit):
+def kind_of_edit(edit):
     """Returns the kind of an edit. Raises ValueError unless it is a dict with the fields of its kind."""
     kind = edit.get("kind") if isinstance(edit, dict) else None
     if not isinstance(kind, str) or kind not in FIELDS:
@@ -215,7 +215,7 @@ def movements(model, before):
     return sorted(rows, key=lambda row: -row["norm"])
 
 
-def describe(example, edited, edits):
+def hands_on_entry(example, edited, edits):
     """Returns the entry "hands_on" of the document."""
     shown_text = example.text if edited.text is None else edited.text
     shown_target = example.target if edited.text is None and edited.target is None else edited.target

@@ -4,8 +4,8 @@ import numpy as np
 
 from ..data.batches import IGNORE
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss
-from .examples import Example, check_length, note_on_targets, pick, shorten, visible
-from .wording import count, sentence
+from .examples import Example, check_length, labels_of_ids, note_on_targets, shorten, visible
+from .wording import counted, sentence
 
 
 class EncoderExample(Example):
@@ -19,7 +19,7 @@ class EncoderExample(Example):
         """Returns [CLS] text [SEP] as ids."""
         special = self.reader.max_len - self.reader.max_text_tokens
         check_length(self.reader.pieces(text), self.reader.max_text_tokens, problem="length_special",
-                     special=count("special_token", special))
+                     special=counted("special_token", special))
         return self.reader.read(text)
 
     def logits(self, ids):
@@ -53,7 +53,7 @@ class ClassifierExample(EncoderExample):
             note = "predicted"
         number = find_label(target.strip(), self.labels, "class")
         vocabulary = self.vocabulary()
-        tokens = {"source": [pick(vocabulary, ids)], "target": [[self.labels[number]]], "vocabulary": vocabulary,
+        tokens = {"source": [labels_of_ids(vocabulary, ids)], "target": [[self.labels[number]]], "vocabulary": vocabulary,
                   "classes": list(self.labels), "note": note_on_targets(note)}
         return (ids[None],), np.array([number]), tokens
 
@@ -70,19 +70,21 @@ class TaggerExample(EncoderExample):
         words = text.split()
         ids, positions = self.reader.read_words(words)
         if not positions.all():
-            raise ValueError(sentence("errors.encoder_examples.word_does_not_fit", word=shorten(words[int(positions.argmin())]),
+            raise ValueError(sentence("errors.encoder_examples.word_does_not_fit",
+                                      word=shorten(words[int(positions.argmin())]),
                                    most=self.reader.max_len))
         if target is None:
             tags = self.logits(ids)[positions].argmax(-1)
         else:
             tags = [find_label(tag, self.labels, "tag") for tag in target.split()]
         if len(tags) != len(words):
-            raise ValueError(sentence("errors.encoder_examples.tags", tags=count("tag", len(tags)),
-                                   words=count("word", len(words))))
+            raise ValueError(sentence("errors.encoder_examples.tags", tags=counted("tag", len(tags)),
+                                   words=counted("word", len(words))))
         targets = np.full(len(ids), IGNORE)
         targets[positions] = tags
         vocabulary = self.vocabulary()
-        tokens = {"source": [pick(vocabulary, ids)], "target": [pick(self.labels, targets)], "vocabulary": vocabulary,
+        tokens = {"source": [labels_of_ids(vocabulary, ids)], "target": [labels_of_ids(self.labels, targets)],
+                  "vocabulary": vocabulary,
                   "classes": list(self.labels), "note": note_on_targets("predicted" if target is None else "given")}
         return (ids[None],), targets[None], tokens
 
@@ -108,12 +110,13 @@ class MaskedWordExample(EncoderExample):
         else:
             words = self.reader.pieces(target)
         if len(words) != len(positions):
-            raise ValueError(sentence("errors.encoder_examples.masks", tokens=count("token", len(words)),
+            raise ValueError(sentence("errors.encoder_examples.masks", tokens=counted("token", len(words)),
                                    masks=len(positions)))
         targets = np.full(len(ids), IGNORE)
         targets[positions] = words
         vocabulary = self.vocabulary()
-        tokens = {"source": [pick(vocabulary, ids)], "target": [pick(vocabulary, targets)], "vocabulary": vocabulary,
+        tokens = {"source": [labels_of_ids(vocabulary, ids)], "target": [labels_of_ids(vocabulary, targets)],
+                  "vocabulary": vocabulary,
                   "note": note_on_targets("predicted" if target is None else "given")}
         return (ids[None],), targets[None], tokens
 

@@ -6,7 +6,7 @@ from ..data import PAD, frame, frame_source, marks, read_prompt, token_name
 from ..data.batches import IGNORE
 from ..data.reader import plain_words
 from ..layers import CrossEntropyLoss
-from .wording import count, sentence
+from .wording import counted, sentence
 
 FRAME = ("[pad]", "[begin]", "[end]")           # labels of PAD, BOS and EOS
 LONGEST_SOURCE = 512                            # tokens, for a model that limits no length, such as T5
@@ -80,8 +80,8 @@ class Example:
         unknown = [word for word in words if word not in self.words]
         if unknown or not words:
             problem = "unknown_word" if unknown else "no_word"
-            raise ValueError(sentence(f"errors.examples.{problem}", name=name_of(name), word=shorten((unknown or [""])[0]),
-                                      count=count("word", len(self.words)), words=", ".join(self.words)))
+            raise ValueError(sentence(f"errors.examples.{problem}", name=side_name(name), word=shorten((unknown or [""])[0]),
+                                      count=counted("word", len(self.words)), words=", ".join(self.words)))
         return "".join(f" {word}" for word in words)
 
     def labels_of(self, tokenizer, size, special=()):
@@ -108,7 +108,7 @@ class LanguageModelExample(Example):
         if (targets == IGNORE).all():
             raise ValueError(sentence("errors.examples.no_next"))
         labels = self.labels_of(tokenizer, len(self.model.embedding.weight.data))
-        tokens = {"source": [pick(labels, ids)], "target": [pick(labels, targets)], "vocabulary": labels,
+        tokens = {"source": [labels_of_ids(labels, ids)], "target": [labels_of_ids(labels, targets)], "vocabulary": labels,
                   "note": note_on_targets("next" if target is None else "given")}
         return (ids[None],), targets[None], tokens
 
@@ -118,7 +118,7 @@ class LanguageModelExample(Example):
             return target
         if len(target) == 1:
             return np.append(ids[1:], target)
-        raise ValueError(sentence("errors.examples.targets", targets=count("token", len(target)), length=len(ids)))
+        raise ValueError(sentence("errors.examples.targets", targets=counted("token", len(target)), length=len(ids)))
 
 
 class PairsExample(Example):
@@ -146,8 +146,8 @@ class PairsExample(Example):
         embeddings = self.model.source_embedding, self.model.target_embedding
         source_labels, labels = (self.labels_of(tokenizer, len(embedding.weight.data), FRAME[:marks(tokenizer).first])
                                  for tokenizer, embedding in zip(self.tokenizers, embeddings))
-        tokens = {"source": [pick(source_labels, source)], "target": [pick(labels, read)],
-                  "targets": [pick(labels, expected)], "vocabulary": labels, "note": note_on_targets(note)}
+        tokens = {"source": [labels_of_ids(source_labels, source)], "target": [labels_of_ids(labels, read)],
+                  "targets": [labels_of_ids(labels, expected)], "vocabulary": labels, "note": note_on_targets(note)}
         if source_labels != labels:
             tokens["source_vocabulary"] = source_labels
         return (source[None], read[None]), expected[None], tokens
@@ -175,7 +175,7 @@ def note_on_targets(origin):
 
 def check_string(text, name):
     if not isinstance(text, str):
-        raise ValueError(sentence("errors.examples.string", name=name_of(name), type=type(text).__name__))
+        raise ValueError(sentence("errors.examples.string", name=side_name(name), type=type(text).__name__))
 
 
 def check_length(ids, most, name="text", problem="length", **values):
@@ -184,13 +184,14 @@ def check_length(ids, most, name="text", problem="length", **values):
     Parameters: problem, values : key of the sentence about a text that is too long, and what else it names
     """
     if not len(ids):
-        raise ValueError(sentence("errors.examples.no_token", name=name_of(name)))
+        raise ValueError(sentence("errors.examples.no_token", name=side_name(name)))
     if len(ids) > most:
-        raise ValueError(sentence(f"errors.examples.{problem}", name=name_of(name), tokens=count("token", len(ids)), most=most,
+        raise ValueError(sentence(f"errors.examples.{problem}", name=side_name(name), tokens=counted("token", len(ids)),
+                                  most=most,
                                   **values))
 
 
-def name_of(name):
+def side_name(name):
     """Returns the word for "text" or "target"."""
     return sentence(f"errors.examples.{name}")
 
@@ -206,6 +207,6 @@ def visible(piece):
     return "".join(VISIBLE.get(character, character) for character in piece)
 
 
-def pick(labels, ids):
+def labels_of_ids(labels, ids):
     """Returns the labels of ids; the label of an ignored target is empty."""
     return ["" if i == IGNORE else labels[i] for i in ids]

@@ -14,7 +14,7 @@ from .calls import own_parameters
 from .component_rules import rule_of
 from .elements import Group, Op, Scope, Value
 from .gradients import flow
-from .matching import find
+from .matching import find_value
 from .naming import label_of, label_of_computation, title_of, title_of_computation
 from .origin import Computation
 from .rerun import handle_of
@@ -222,7 +222,7 @@ class Graph:
         """
         value = self.latest.get(id(array))
         if value is None and scope.call is not None:
-            origin = find(array, scope, self.recording.copies)
+            origin = find_value(array, scope, self.recording.copies)
             if isinstance(origin, Computation):
                 value = self.add_computation(origin, array, scope)
             else:

@@ -25,13 +25,13 @@ THINGS = ["film", "plot", "music"]
 OPINION_WORDS = ["the", *THINGS, "was", "not", *GOOD, *BAD, "but"]
 
 
-def pick(rng, words):
+def draw_word(rng, words):
     return words[rng.integers(len(words))]
 
 
 def noun_phrase(rng):
     """Draws (noun, its verb); a plural noun has the plural verb."""
-    noun = pick(rng, list(SUBJECTS))
+    noun = draw_word(rng, list(SUBJECTS))
     if rng.random() < 0.5:
         return f"{noun}s", SUBJECTS[noun]
     return noun, f"{SUBJECTS[noun]}s"
@@ -42,16 +42,16 @@ def agreement(rng):
     subject, verb = noun_phrase(rng)
     front = "today " if rng.random() < 0.3 else ""
     between = ""
-    count = pick(rng, NUMBERS_OF_RELATIONS)
+    count = draw_word(rng, NUMBERS_OF_RELATIONS)
     for _ in range(count):
-        between += f" {pick(rng, RELATIONS)} the {noun_phrase(rng)[0]}"
+        between += f" {draw_word(rng, RELATIONS)} the {noun_phrase(rng)[0]}"
     return f"{front}the {subject}{between} {verb} ."
 
 
 def translation(rng):
     """Draws an English sentence."""
-    adjective = f"{pick(rng, list(ADJECTIVES))} " if rng.random() < 0.8 else ""
-    return f"the {adjective}{pick(rng, list(NOUNS))} {pick(rng, list(VERBS))}"
+    adjective = f"{draw_word(rng, list(ADJECTIVES))} " if rng.random() < 0.8 else ""
+    return f"the {adjective}{draw_word(rng, list(NOUNS))} {draw_word(rng, list(VERBS))}"
 
 
 def translate(text):
@@ -72,8 +72,8 @@ def translate(text):
 
 def opinion(rng):
     """Draws an opinion such as "the film was good but not funny"."""
-    start = f"the {pick(rng, THINGS)} was " if rng.random() < 0.7 else ""
-    parts = [("not " if rng.random() < 0.5 else "") + pick(rng, GOOD + BAD) for _ in range(1 + (rng.random() < 0.5))]
+    start = f"the {draw_word(rng, THINGS)} was " if rng.random() < 0.7 else ""
+    parts = [("not " if rng.random() < 0.5 else "") + draw_word(rng, GOOD + BAD) for _ in range(1 + (rng.random() < 0.5))]
     return start + " but ".join(parts)
 
 

@@ -8,11 +8,11 @@ import itertools
 
 import numpy as np
 
-from .origin import Computation, is_close, same, sum_to
+from .origin import Computation, is_close, same_array, sum_to
 from .rearranging import find_joined, find_rearranged, find_selected, find_slice
 
 
-def find(array, scope, copies):
+def find_value(array, scope, copies):
     """Returns the Value that equals the array, a Computation that gives it, or None for an unknown array."""
     values = [value for value in reversed(scope.values) if value.array.dtype.kind == array.dtype.kind]
     if array.dtype.kind != "f":
@@ -27,7 +27,7 @@ def find(array, scope, copies):
 
 
 def find_equal(array, values):
-    return next((value for value in values if same(value.array, array)), None)
+    return next((value for value in values if same_array(value.array, array)), None)
 
 
 def find_outside(array, scope):
@@ -83,7 +83,7 @@ def pairs(array, values, function):
             continue
         last = (-1,) * array.ndim
         a, b = (np.broadcast_to(value.array, shape) for value in (first, second))
-        if array.size and function(a[last], b[last]) == array[last] and same(function(a, b), array):
+        if array.size and function(a[last], b[last]) == array[last] and same_array(function(a, b), array):
             yield first, second
 
 

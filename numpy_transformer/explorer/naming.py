@@ -2,7 +2,7 @@
 
 import re
 
-from ..texts import table
+from ..texts import texts_of
 
 STACKS = ("encoder", "decoder")
 SEPARATORS = re.compile(r"(, | [+×] )")
@@ -20,7 +20,7 @@ def spoken(title):
 
 def spoken_part(part):
     name, number = PART.fullmatch(part).groups()
-    return table("explorer/step")["part"].get(name, name) + number
+    return texts_of("explorer/step")["part"].get(name, name) + number
 
 
 def title_of(graph, name):
@@ -28,10 +28,10 @@ def title_of(graph, name):
     name = name.replace(":", ".")
     both = all(hasattr(graph.recording.model, stack) for stack in STACKS)
     words = [word for word in words_of(name) if both or word not in STACKS or word == name]
-    return joined(words)
+    return joined_words(words)
 
 
-def joined(words):
+def joined_words(words):
     """Returns the words with commas, without a repetition such as "cross attention, attention"."""
     kept = []
     for word in filter(None, words):
@@ -67,4 +67,4 @@ def title_of_computation(graph, op, computation, labels):
         words = [f" {op.label} ".join(operands)]
     else:
         words = [*filter(None, labels.values()), op.label] if computation.kind == "reshape" else [op.label]
-    return joined([*title_of(graph, op.parent).split(", "), *words])
+    return joined_words([*title_of(graph, op.parent).split(", "), *words])

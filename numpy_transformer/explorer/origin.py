@@ -33,7 +33,7 @@ class Computation:
         self.name = self.name or self.kind.replace(" ", "_")
 
 
-def same(a, b):
+def same_array(a, b):
     return a.shape == b.shape and np.array_equal(a, b, equal_nan=True)
 
 

@@ -14,7 +14,7 @@ import math
 import re
 from pathlib import Path
 
-from ..texts import folder_of_language, table
+from ..texts import folder_of_language, texts_of
 
 FOLDER = Path(__file__).parent / "page"
 PREFIX = "explorer/"
@@ -44,7 +44,7 @@ def render(document, start="", in_frame=False):
     head = [MARK, f'<meta http-equiv="Content-Security-Policy" content="{policy}">', ICON]
     if in_frame:
         head.append('<base href="about:srcdoc">')           # without it, #links would lead to the page around the frame
-    return fill(document["title"], start, {
+    return fill_page(document["title"], start, {
         "policy": "\n".join(head),
         "style": "\n".join(f"<style>\n{read(name)}</style>" for name in style_sheets()),
         "document": f'<script type="application/json" id="document">{json_for_html(document)}</script>',
@@ -57,7 +57,7 @@ def live_page(title):
     policy = (f"default-src 'none'; script-src 'self' '{hash_of(import_map)}' '{hash_of(START)}'; "
               "style-src 'self' 'unsafe-inline'; img-src data: blob:; connect-src 'self'; base-uri 'none'; "
               "form-action 'none'; frame-ancestors 'none'")
-    return fill(title, "", {
+    return fill_page(title, "", {
         "policy": ICON,
         "style": "\n".join(f'<link rel="stylesheet" href="{name}">' for name in style_sheets()),
         "document": "",
@@ -87,7 +87,7 @@ def style_sheets():
     return [name for name in STYLE_SHEETS if name in found] + [name for name in found if name not in STYLE_SHEETS]
 
 
-def fill(title, start, parts):
+def fill_page(title, start, parts):
     """Returns index.html with its title, the address at which it opens, and its four comments filled in."""
     text = read("index.html")
     title = title.encode("utf-8", "replace").decode()           # a lone surrogate cannot be written to a file
@@ -113,7 +113,7 @@ def language():
 
 def page_texts():
     """Returns {SECTION.KEY: text} of all texts of the page in the chosen language."""
-    return {f"{section}.{key}": text for section, texts in table("explorer/page").items() for key, text in texts.items()}
+    return {f"{section}.{key}": text for section, texts in texts_of("explorer/page").items() for key, text in texts.items()}
 
 
 def hash_of(script):
@@ -184,7 +184,7 @@ def without_imports_and_exports(name, source):
     for found in EXPORT_LIST.finditer(source):
         exports += [renamed(item, "{1}: {0}") for item in found[1].split(",") if item.strip()]
     source = EXPORT_LIST.sub("", EXPORT.sub(r"\1 \2", source))
-    source = IMPORT.sub(imported, source)
+    source = IMPORT.sub(import_line, source)
     unsupported = UNSUPPORTED.search(source)
     if unsupported:
         raise ValueError(f"{name}.js contains {unsupported[0]!r}; saved pages support named exports of functions, classes "
@@ -192,7 +192,7 @@ def without_imports_and_exports(name, source):
     return source.strip(), ", ".join(exports)
 
 
-def imported(found):
+def import_line(found):
     """Returns the line that an import becomes in the bundle."""
     names, address = found.groups()
     if names is None:                           # imported for its effect alone, and already called

@@ -8,7 +8,7 @@ from ..inspection import record
 from ..layers import FlashAttention, MultiHeadAttention, UnscaledAttention
 from ..layers.blocks import Block, CrossBlock
 from ..module import Module
-from ..texts import table
+from ..texts import texts_of
 from .naming import spoken
 
 LARGEST_TRIED = 100_000                         # parameters of a model in which every bug is tried before it is offered
@@ -20,7 +20,7 @@ def possibilities(example):
     They are found once, and kept with the example.
     """
     if "possibilities" not in vars(example):
-        example.possibilities = {"can": switchable(example), "bugs": [describe(bug) for bug in tried_bugs(example)]}
+        example.possibilities = {"can": switchable(example), "bugs": [bug_entry(bug) for bug in tried_bugs(example)]}
     return example.possibilities
 
 
@@ -147,7 +147,7 @@ def changes_something(right, wrong):
     return not all(np.allclose(a, b, rtol=1e-9, atol=1e-15) for a, b in zip(right, wrong))
 
 
-def describe(bug):
+def bug_entry(bug):
     """Returns an entry of "bugs". The zoo has its English itself; zoo.ini of a language has title and symptom by name."""
-    texts = {"title": bug.title, "symptom": bug.symptom, **table("zoo").get(bug.name, {})}
+    texts = {"title": bug.title, "symptom": bug.symptom, **texts_of("zoo").get(bug.name, {})}
     return {"name": bug.name, "title": texts["title"], "symptom": texts["symptom"], "topic": bug.topic}

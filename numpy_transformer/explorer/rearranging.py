@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from .origin import Computation, same
+from .origin import Computation, same_array
 
 MOST_AXES = 4                                   # no transpositions are tried for arrays with more
 
@@ -14,7 +14,7 @@ def find_rearranged(array, values):
         if value.array.size != array.size:
             continue
         for name, forward, backward in rearrangements(value.array, array.shape):
-            if same(forward(value.array), array):
+            if same_array(forward(value.array), array):
                 return Computation("reshape", {"x": value}, lambda dy: {"x": backward(dy)}, name)
     return None
 
@@ -50,12 +50,12 @@ def find_selected(array, values, all_values):
             rows = chosen.array
             if rows.shape == array.shape[:-1] and x.ndim == array.ndim and x.shape[:-2] == array.shape[:-2]:
                 if rows.min() >= 0 and rows.max() < x.shape[-2]:
-                    if same(np.take_along_axis(x, rows[..., None], -2), array):
+                    if same_array(np.take_along_axis(x, rows[..., None], -2), array):
                         return Computation("select", {"x": value, "positions": chosen}, scatter(x, rows))
         for axis in range(x.ndim):
             if x.shape[:axis] + x.shape[axis + 1:] == array.shape:
                 for at in range(x.shape[axis]):
-                    if same(x.take(at, axis), array):
+                    if same_array(x.take(at, axis), array):
                         return Computation("select", {"x": value}, scatter_entry(x, axis, at),
                                      numbers={"axis": axis, "at": at})
     return None
@@ -90,7 +90,7 @@ def find_slice(array, values):
         length = array.shape[axis]
         for start in range(x.shape[axis] - length + 1):
             place = (slice(None),) * axis + (slice(start, start + length),)
-            if same(x[place], array):
+            if same_array(x[place], array):
                 return Computation("slice", {"x": value}, lambda dy: {"x": into_zeros(x.shape, place, dy)},
                              numbers={"axis": axis, "start": start, "stop": start + length})
     return None
@@ -113,7 +113,7 @@ def find_joined(array, values):
                 x = value.array
                 stop = start + (x.shape[axis] if x.ndim == array.ndim else 0)
                 place = (slice(None),) * axis + (slice(start, stop),)
-                if start < stop <= array.shape[axis] and same(array[place], x):
+                if start < stop <= array.shape[axis] and same_array(array[place], x):
                     parts.append(value)
                     places.append(place)
                     start = stop

@@ -8,7 +8,7 @@ from ..tasks.imported_runs import describe_sizes
 from ..tasks.runs import IMPORTED, TITLES, load_run, use_of
 from .encoder_examples import ClassifierExample, MaskedWordExample, TaggerExample
 from .examples import LanguageModelExample, PairsExample
-from .wording import count, sentence
+from .wording import counted, sentence
 
 EXAMPLES = {"lm": LanguageModelExample, "seq2seq": PairsExample, "text2text": PairsExample,
             "classifier": ClassifierExample, "tagger": TaggerExample, "mlm": MaskedWordExample}
@@ -31,7 +31,7 @@ def from_run(path, text=None, target=None):
     labels = run.labels if run.kind in ("classifier", "tagger") else None
     tokenizers = run.tokenizers if len(run.tokenizers) > 1 else run.tokenizers * 2
     title = sentence("step.model.trained", title=sentence(f"step.model.{'text_classifier' if run.kind == 'classifier' else run.kind}"),
-                     steps=count("step", run.meta["step"]))
+                     steps=counted("step", run.meta["step"]))
     if run.meta["config"] == IMPORTED:
         family = run.meta["origin"]["family"]
         title = sentence("step.model.published", family=family, sizes=describe_sizes(run.meta["model"]))

@@ -99,7 +99,7 @@ class Handler(BaseHTTPRequestHandler):
     def check_request(self):
         """Returns the address after the token. Raises Refused for requests that do not come from the page."""
         host = self.headers.get("Host", "")
-        if name_of(host) not in NAMES:
+        if host_name(host) not in NAMES:
             raise Refused(403, sentence("errors.server.host", host=HOST))
         origin = self.headers.get("Origin")
         is_own = self.headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
@@ -196,7 +196,7 @@ class Handler(BaseHTTPRequestHandler):
         """Logs nothing: the addresses contain the token."""
 
 
-def name_of(host):
+def host_name(host):
     """Returns the name in a Host header, without the port."""
     return host.rpartition(":")[0] if ":" in host else host
 

@@ -80,13 +80,13 @@ class Session:
         if not self.can_edit:
             if edits:
                 raise ValueError(sentence("errors.session.no_module"))
-            return self.base, describe(self.base, LARGEST_LIVE) | {"proof": self.proof}
-        edited = edit.apply(self.example, edits)
+            return self.base, step_document(self.base, LARGEST_LIVE) | {"proof": self.proof}
+        edited = edit.apply_edits(self.example, edits)
         step, proof = self.base, self.proof
         if edits:
             step = self.record(id, edited.model, edited.criterion, edited.inputs, edited.targets, edited.tokens)
             proof = None
-        return step, describe(step, LARGEST_LIVE) | {"hands_on": edited.hands_on, "proof": proof}
+        return step, step_document(step, LARGEST_LIVE) | {"hands_on": edited.hands_on, "proof": proof}
 
     def prove(self, progress=None):
         """Computes every gradient of the step without edits by finite differences too, if the step is small.
@@ -109,7 +109,7 @@ class Session:
 
         Parameters: megabytes : number; the largest arrays are left out until the others take no more
         """
-        return describe(self.base, megabytes * 1e6 / BYTES_PER_ENTRY) | {"proof": self.proof}
+        return step_document(self.base, megabytes * 1e6 / BYTES_PER_ENTRY) | {"proof": self.proof}
 
     def step(self, document):
         """Returns the step of a document by its id."""
@@ -166,7 +166,7 @@ def check_size(model, inputs):
                                remedy=sentence(f"errors.session.{remedy}")))
 
 
-def describe(step, entries):
+def step_document(step, entries):
     """Returns the document of a step without its largest arrays: the others have at most `entries` entries together."""
     return step.document(size_limit(step, entries)) | step.shown
 

@@ -77,7 +77,7 @@ def word_tokenizer(words):
     return MixedTokenizer([f" {word}" for word in words])
 
 
-def draw(sentence, rng):
+def draw_sentences(sentence, rng):
     """Draws the training sentences of a language, each with a space before it."""
     return [f" {sentence(rng)}" for _ in range(SENTENCES)]
 
@@ -94,10 +94,11 @@ def make_decoder(rng):
     words = languages.AGREEMENT_WORDS
     tokenizer = word_tokenizer(words)
     model = CausalLanguageModel(len(words), num_layers=2, max_len=12, init="xavier", rng=rng, **SIZES)
-    example = LanguageModelExample(model, [tokenizer], "the cats near the dog sleep", title=sentence("step.model.decoder"), words=words)
+    example = LanguageModelExample(model, [tokenizer], "the cats near the dog sleep", title=sentence("step.model.decoder"),
+                                   words=words)
 
     def draw_data(rng):
-        rows = padded([tokenizer.encode(text) for text in draw(languages.agreement, rng)], IGNORE)
+        rows = padded([tokenizer.encode(text) for text in draw_sentences(languages.agreement, rng)], IGNORE)
         return np.maximum(rows[:, :-1], 0), rows[:, 1:]         # ids after the end do not matter: they have no target
 
     return example, draw_data
@@ -111,7 +112,8 @@ def make_encoder(rng):
                                 title=sentence("step.model.encoder"), reader=reader, words=words)
 
     def draw_data(rng):
-        ids = padded([reader.read(text.removesuffix(" .")) for text in draw(languages.agreement, rng)], reader.pad_id)
+        ids = padded([reader.read(text.removesuffix(" .")) for text in draw_sentences(languages.agreement, rng)],
+                     reader.pad_id)
         rows = np.arange(len(ids))
         columns = rng.integers(1, (ids != reader.pad_id).sum(-1) - 1)     # a word of each sentence, not [CLS] or [SEP]
         targets = np.full(ids.shape, IGNORE)
@@ -128,11 +130,12 @@ def make_encoder_decoder(rng):
     size = len(words) + 3                       # and [pad], [begin], [end]
     model = EncoderDecoder(size, size, num_layers=1, dropout=0.0, max_len=8, tie_weights=True, positions="learned",
                            rng=rng, **SIZES)
-    example = PairsExample(model, [tokenizer] * 2, "the black cow sleeps", title=sentence("step.model.encoder-decoder"), words=words,
+    example = PairsExample(model, [tokenizer] * 2, "the black cow sleeps", title=sentence("step.model.encoder-decoder"),
+                           words=words,
                            answer=languages.translate)
 
     def draw_data(rng):
-        texts = draw(languages.translation, rng)
+        texts = draw_sentences(languages.translation, rng)
         source = pad([frame(tokenizer, text) for text in texts])
         target = pad([frame(tokenizer, f" {languages.translate(text)}") for text in texts])
         return source, target[:, :-1], target[:, 1:]
@@ -150,7 +153,7 @@ def make_classifier(rng):
                                 labels=labels, reader=reader, words=words, answer=languages.judge)
 
     def draw_data(rng):
-        texts = draw(languages.opinion, rng)
+        texts = draw_sentences(languages.opinion, rng)
         return pad([reader.read(text) for text in texts]), np.array([labels.index(languages.judge(text)) for text in texts])
 
     return example, draw_data

@@ -11,6 +11,6 @@ def sentence(kind: str, **values: Any) -> str:
     return render(Message(f"explorer/{kind}", **shown))
 
 
-def count(noun: str, number: int) -> str:
+def counted(noun: str, number: int) -> str:
     """Returns "1 text" or "1,200 texts" for the noun "text"."""
     return sentence(f"step.count.{noun}", n=number)

@@ -164,7 +164,7 @@ def for_picture(found):
     return exercises, sorted(mistakes, key=lambda entry: -entry["count"])
 
 
-def write(found, path):
+def write_page(found, path):
     """Writes the page. Returns its path."""
     return replace_file(path, lambda file: file.write(page(found)))
 

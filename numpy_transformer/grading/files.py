@@ -22,7 +22,7 @@ def check_output(path):
     """Raises ValueError if a file cannot be written at this path, or something other than a regular file is there."""
     path = Path(path)
     try:
-        kind = kind_of(path)
+        kind = kind_of_path(path)
         if kind:
             raise OSError(errno.EEXIST, f"it is {kind}")
         tempfile.TemporaryFile(dir=path.parent).close()
@@ -34,7 +34,7 @@ def check_output(path):
 def check_output_folder(path):
     """Raises ValueError if no files can be written to this folder, which may be new, in an existing folder."""
     try:
-        kind = kind_of(path)
+        kind = kind_of_path(path)
         if not kind and os.path.lexists(path):
             raise OSError(errno.ENOTDIR, "it is a file")
         if kind not in ("", "a folder"):
@@ -45,7 +45,7 @@ def check_output_folder(path):
                          "an existing folder") from error
 
 
-def kind_of(path):
+def kind_of_path(path):
     """Returns what lies at this path, such as "a link", or "" if it is a regular file or nothing."""
     try:
         mode = os.lstat(path).st_mode
@@ -88,7 +88,7 @@ def open_regular(path, flags):
     Raises: ValueError if it is not a regular file; OSError if it cannot be opened.
     """
     flags |= sum(getattr(os, f"O_{name}", 0) for name in ("NOFOLLOW", "NONBLOCK", "BINARY", "CLOEXEC"))
-    kind = kind_of(path)
+    kind = kind_of_path(path)
     if kind:
         raise ValueError(f"{path} is {kind}, not a file; move it away")
     descriptor = os.open(path, flags, 0o600)

@@ -231,7 +231,7 @@ def read_entries(path, zone, days=True):
                 entry = parse_entry(student, value, where, zone, days)
             except ValueError as error:
                 raise ValueError(f"{path}, line {i + 1}: {error}") from error
-            found.setdefault(folded(student), []).append(entry)
+            found.setdefault(folded_name(student), []).append(entry)
     return found
 
 
@@ -243,6 +243,6 @@ def parse_entry(student, value, where, zone, days):
     return StudentEntry(student, numbers, time=Deadline.parse(value, zone))
 
 
-def folded(name):
+def folded_name(name):
     """Returns the form in which names are compared: without regard to case, spaces and how accents are encoded."""
     return " ".join(unicodedata.normalize("NFKC", str(name)).casefold().split())

@@ -12,7 +12,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 from ..course.exercises import choose_several
-from .lateness import Deadline, Rate, folded, parse_duration, parse_zone, read_entries
+from .lateness import Deadline, Rate, folded_name, parse_duration, parse_zone, read_entries
 
 
 @dataclass
@@ -98,18 +98,18 @@ class Policy:
         marked = sum(file.late for file in silent)
         found = [f"lateness: {self.rate}; points are rounded to two decimals"]
         if sources:
-            listed = ", ".join(f"{source} ({count(number, 'file')})" for source, number in sources.most_common())
+            listed = ", ".join(f"{source} ({counted(number, 'file')})" for source, number in sources.most_common())
             found.append(f"times of submission from: {listed}")
         if marked and self.rate.unit:
             found.append(
-                f"marked late without a time: {count(marked, 'file')}, for which a deduction for each {self.rate.unit} "
+                f"marked late without a time: {counted(marked, 'file')}, for which a deduction for each {self.rate.unit} "
                 "cannot be computed, so nothing was deducted. Let the learning platform deduct (Canvas has its own late "
                 "policy), deduct once with --late 10%, or list the times in a file for --submitted")
         if self.deadlines and len(silent) > marked:
             reasons = "; ".join(sorted({file.time_from for file in silent if file.time_from and not file.late}))
-            found.append(f"counted as on time: {count(len(silent) - marked, 'file')} without a time of submission and "
+            found.append(f"counted as on time: {counted(len(silent) - marked, 'file')} without a time of submission and "
                          "without a mark that says late" + (f" ({reasons})" if reasons else ""))
-        known = {folded(name) for _, row in pairs for name in names(row)}
+        known = {folded_name(name) for _, row in pairs for name in student_ids(row)}
         for option, given in (("--extensions", self.extensions), ("--submitted", self.times)):
             unknown = [own[0].student for name, own in given.items() if name not in known]
             if unknown:
@@ -117,14 +117,14 @@ class Policy:
         return found
 
 
-def names(row):
+def student_ids(row):
     """Returns the name and the ids of a row's student."""
     return {row.student, *row.ids.values()}
 
 
 def entries(given, row):
     """Returns the entries about a row's student and exercise."""
-    found = (entry for name in names(row) for entry in given.get(folded(name), ())) if given else ()
+    found = (entry for name in student_ids(row) for entry in given.get(folded_name(name), ())) if given else ()
     return [entry for entry in found if entry.applies(row.number)]
 
 
@@ -215,11 +215,11 @@ def settle_attempt(file, row, policy, budget):
     deducted = policy.rate.deduction(row.points, row.max, moved.units_late(submitted, policy.grace, policy.rate.unit),
                                      moved.days_late(submitted, policy.grace))
     unit = policy.rate.unit or "day"
-    details = count(deadline.units_late(submitted, policy.grace, unit), f"started {unit}")
+    details = counted(deadline.units_late(submitted, policy.grace, unit), f"started {unit}")
     if policy.grace:
         details += " after the grace period"
     if days or spent:
-        details += f", {count(min(late, spent + days), 'free late day')} used"
+        details += f", {counted(min(late, spent + days), 'free late day')} used"
     return Settled(deduct(row, deducted, late, f"{deadline.describe(submitted)} ({details})"), deadline, days)
 
 
@@ -243,7 +243,7 @@ def plain_number(points):
     return int(points) if points == int(points) else float(points)
 
 
-def count(number, noun):
+def counted(number, noun):
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

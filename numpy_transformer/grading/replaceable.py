@@ -8,7 +8,7 @@ from .report import COLUMNS
 
 BEGINNING = 1 << 16                             # bytes that are looked at
 PICTURES = {".png": b"Software\0numpy_transformer", ".svg": b"<dc:title>numpy_transformer</dc:title>",
-            ".pdf": b"/Creator (numpy_transformer)"}       # what views.write puts into them
+            ".pdf": b"/Creator (numpy_transformer)"}       # what views.write_figure puts into them
 RESULTS = re.compile(r'"versions":\s*\{\s*"numpy_transformer":|"stdout_visibility":\s*"hidden",\s*"execution_time":|'
                      r'"max_score":[^{}]*"tests":|"classroom50/result/')
 PAGES = re.compile(r"(<title>|# )What we got right and wrong")

@@ -96,12 +96,12 @@ def row_without_file(student, exercise):
     """Returns the Row of an exercise without a readable file: an error if something is there, else missing."""
     problems = problems_with(student, exercise.number, "")
     if problems:
-        said = tuple(map(plain, problems))
-        return make_row(student, exercise, Verdict("error", "reading", plain(join_sentences(problems)), said))
-    return make_row(student, exercise, Verdict("missing", "", plain(f"no file {exercise.file}")))
+        said = tuple(map(plain_line, problems))
+        return make_row(student, exercise, Verdict("error", "reading", plain_line(join_sentences(problems)), said))
+    return make_row(student, exercise, Verdict("missing", "", plain_line(f"no file {exercise.file}")))
 
 
-def plain(text):
+def plain_line(text):
     return Message("verdict.line.plain", text=text)
 
 
@@ -114,7 +114,7 @@ def unreadable(student, number):
 
 def killed(student, exercise, digest):
     """Returns the Row of a file that was running alone when the grader was killed."""
-    return make_row(student, exercise, Verdict("error", "killed", plain(KILLED)), digest=digest)
+    return make_row(student, exercise, Verdict("error", "killed", plain_line(KILLED)), digest=digest)
 
 
 def with_arrival(row, student, graded=True):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..texts import from_data
 from .files import open_regular
-from .gradebooks.people import name_keys, name_without_id, words
+from .gradebooks.people import name_keys, name_without_id, name_words
 from .rows import Row
 
 LARGEST = 1 << 30                               # bytes of a record
@@ -70,7 +70,7 @@ def find_student(class_, text):
     if found:
         raise ValueError(f"{text!r} may be {' or '.join(map(labeled, found[:5]))}; use the name in the table, or the id")
     owners = {key: student for student in class_ for key in name_keys(name_without_id(student))}
-    own = "".join(words(text))
+    own = "".join(name_words(text))
     near = {owners[key].name: owners[key]
             for key in [*(key for key in owners if own and own in key), *difflib.get_close_matches(own, owners, 5, 0.7)]}
     hint = f"; did you mean {' or '.join(map(labeled, [*near.values()][:5]))}?" if near else ""

@@ -89,7 +89,7 @@ def input_to_perturb(tape, of, argument, title, output_dtype):
     x = given[argument]
     is_float_sequence = isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.ndim >= 2
     if not is_float_sequence:
-        raise TypeError(f"input {argument} of {title} is {describe(x)}, which cannot be perturbed; "
+        raise TypeError(f"input {argument} of {title} is {kind_of_input(x)}, which cannot be perturbed; "
                         'name a component that takes (T, features) with of=, such as of="decoder"')
     if x.dtype != np.float64 or output_dtype != np.float64:
         raise TypeError(f"{title} computes {output_dtype} from {x.dtype}, which is too coarse for small differences; "
@@ -97,5 +97,5 @@ def input_to_perturb(tape, of, argument, title, output_dtype):
     return x
 
 
-def describe(x):
+def kind_of_input(x):
     return f"an array of {x.dtype} of shape {x.shape}" if isinstance(x, np.ndarray) else f"a {type(x).__name__}"

@@ -55,7 +55,7 @@ class Tape:
         rows = [[call.name or "(model)", type(call.module).__name__, ", ".join(map(shape_of, call.inputs)),
                  shape_of(call.output), "no" if call.gradients is None else "yes"] for call in self.calls[:MOST_ROWS]]
         more = f", the first {MOST_ROWS} of them" if len(self.calls) > MOST_ROWS else ""
-        return markup.table(["name", "component", "inputs", "output", "backward"], rows, f"{self!r}{more}")
+        return markup.html_table(["name", "component", "inputs", "output", "backward"], rows, f"{self!r}{more}")
 
     def __getitem__(self, name):
         for call in reversed(self.calls):

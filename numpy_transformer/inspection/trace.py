@@ -80,10 +80,11 @@ def trace(whole, inputs, only="", width=120):
         is_composite = next_call.depth > call.depth
         for title, value, gradient, loss in arrays(call, number, whole, inputs, is_composite):
             if gradient is None:
-                text.append(table([title], [value], width))
+                text.append(side_by_side([title], [value], width))
             elif id(value) not in shown:
                 numeric = differences(loss, value.shape)
-                text.append(table([title, f"d{title}", f"d{title} by differences"], [value, gradient, numeric], width))
+                text.append(side_by_side([title, f"d{title}", f"d{title} by differences"], [value, gradient, numeric],
+                                         width))
                 error = np.maximum(error, np.abs(gradient - numeric).max())        # np.maximum keeps a NaN
         shown.update(id(parameter.data) for parameter in vars(call.module).values() if is_parameter(parameter))
         yield "\n".join(text), error
@@ -177,9 +178,9 @@ def wrapped(label, text, width):
                          break_long_words=False, break_on_hyphens=False)
 
 
-def table(titles, columns, width):
+def side_by_side(titles, columns, width):
     """Returns arrays of one shape side by side, or one below the other if lines would be longer than width."""
-    blocks = [[title, *rows(column)] for title, column in zip(titles, columns)]
+    blocks = [[title, *row_lines(column)] for title, column in zip(titles, columns)]
     blocks[0][0] += f" {columns[0].shape}"
     widest = max(len(line) for block in blocks for line in block)
     if (widest + 3) * len(blocks) > width:
@@ -187,16 +188,16 @@ def table(titles, columns, width):
     return "\n".join("  " + " | ".join(f"{line:{widest}}" for line in lines).rstrip() for lines in zip(*blocks))
 
 
-def rows(array):
+def row_lines(array):
     """Returns a line for each row of the array, with an empty line between matrices."""
     if array.ndim <= 2:
-        return ["".join(number(x) for x in row) for row in np.atleast_2d(array)]
+        return ["".join(number_text(x) for x in row) for row in np.atleast_2d(array)]
     lines = []
     for part in array:
         lines += [""] if lines else []
-        lines += rows(part)
+        lines += row_lines(part)
     return lines
 
 
-def number(x):
+def number_text(x):
     return f"{round(x, 3) + 0.0:7.3f}" if isinstance(x, np.floating) else f"{int(x):4}"     # + 0.0: no -0.000

@@ -41,7 +41,7 @@ def settings(config, stored):
     }
 
 
-def build(model_class, options, rng):
+def build_llama(model_class, options, rng):
     """Returns a CausalLanguageModel with the rotary positions of the checkpoint, and with Qwen2's biases of q, k and v."""
     options = dict(options)
     qkv_bias = options.pop("qkv_bias")
@@ -110,7 +110,7 @@ def make_family(name):
         fixed={"attention_bias": False, "mlp_bias": False},
         copies={"lm_head.weight": "model.embed_tokens.weight"},
         constants=("model.layers.*.self_attn.rotary_emb.inv_freq", "model.rotary_emb.inv_freq"),
-        build=build,
+        build=build_llama,
     )
 
 

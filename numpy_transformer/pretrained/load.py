@@ -43,7 +43,7 @@ def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32,
     config, arrays, files = open_checkpoint(folder)
     model_class, options = describe_checkpoint(config, arrays, files)
     with unfilled():
-        model = build(config["model_type"], model_class, options)
+        model = new_model(config["model_type"], model_class, options)
         model.astype(dtype)
     family = "llama2.c" if isinstance(arrays, StoryFile) else config["model_type"]
     model.origin = Origin(family, config, files, options=options)
@@ -63,7 +63,7 @@ def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32,
     return model.load_state_dict(state, copy=False).eval()
 
 
-def describe(folder):
+def class_and_options(folder):
     """Returns (model class, options) of the model in a checkpoint's folder. No weight is read.
 
     Raises: ValueError as load_pretrained does, for the folder's files and config.json
@@ -90,7 +90,7 @@ def describe_checkpoint(config, arrays, files):
     return model_class, options
 
 
-def build(family, model_class, options):
+def new_model(family, model_class, options):
     """Returns a new model. Settings that its constructor refuses are an error in config.json."""
     try:
         return build_model(family, model_class, options)

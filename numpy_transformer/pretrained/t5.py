@@ -40,7 +40,7 @@ NAMES = """
 """
 
 
-def names(config):
+def name_table(config):
     """Returns the table; a gated feed-forward layer has wi_0 and wi_1 where another one has wi."""
     other = "DenseReluDense.wi " if is_gated(config) else "DenseReluDense.wi_"
     return "\n".join(line for line in NAMES.splitlines() if other not in line) + "\n"
@@ -68,7 +68,7 @@ def settings(config, stored):
     }
 
 
-def build(model_class, options, rng):
+def build_t5(model_class, options, rng):
     """Returns an EncoderDecoder with the buckets, the depths and the output layer of the checkpoint."""
     options = dict(options)
     buckets = options.pop("num_buckets"), options.pop("max_distance")
@@ -96,7 +96,7 @@ def feed_forward(config):
 
 
 T5 = Family(
-    names=names,
+    names=name_table,
     settings=settings,
     heads={"T5ForConditionalGeneration": (EncoderDecoder, "", no_head), "T5Model": (EncoderDecoder, "", no_head),
            "T5WithLMHeadModel": (EncoderDecoder, "", no_head)},
@@ -105,5 +105,5 @@ T5 = Family(
     copies={"lm_head.weight": "shared.weight", "encoder.embed_tokens.weight": "shared.weight",
             "decoder.embed_tokens.weight": "shared.weight"},
     constants=("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",),
-    build=build,
+    build=build_t5,
 )

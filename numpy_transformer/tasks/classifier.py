@@ -5,17 +5,17 @@ import numpy as np
 from ..data.baselines import BagOfWords
 from ..data.batches import LabeledTexts
 from ..data.film_reviews import reviews
-from ..data.labeled import count_files, kind_of, read_labeled, report_overlap
+from ..data.labeled import count_files, kind_of_source, read_labeled, report_overlap
 from ..data.splits import hold_out_tenth
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
 from ..layers.feed_forward import FEED_FORWARDS
 from ..models import SequenceClassifier
 from ..training.evaluation import evaluate_accuracy
 from ..training.progress import Progress
-from .encoder import (BATCH, ENCODERS, EPOCHS, EncoderTask, apply_in_order, describe_cuts, encoder_settings,
-                      text_settings)
-from .model_settings import start
-from .settings import FINE_TUNE, LORA, Setting, SettingError, choice, count, make_training_settings, paths, rate, switch
+from .encoder import BATCH, ENCODERS, EPOCHS, EncoderTask, apply_in_order, describe_cuts, encoder_settings, text_settings
+from .model_settings import start_settings
+from .settings import (FINE_TUNE, LORA, Setting, SettingError, choice, count_setting, make_training_settings, paths,
+                       rate_setting, switch)
 from .task import sha256
 
 GENERATED = "generated film reviews"
@@ -36,11 +36,11 @@ class ClassifierTask(EncoderTask):
                                   "in keras.datasets.imdb", "bert", "keras")]
     model_settings = [
         *encoder_settings(64, 2, 256, 0.0, "relu", "rotary"),
-        count("hidden", 64, "width of the layer before the output"),
+        count_setting("hidden", 64, "width of the layer before the output"),
         switch("mask_padding", True, "leave padding out of the attention and of the mean; without it all texts are padded "
                                      "to $max_len and padding counts"),
-        rate("ff_dropout", None, "dropout inside the feed-forward layers; the value of $dropout if left out", 1),
-        *start()]
+        rate_setting("ff_dropout", None, "dropout inside the feed-forward layers; the value of $dropout if left out", 1),
+        *start_settings()]
     training_settings = [*make_training_settings(
         batch_size=64, steps=1500, lr=2e-3, min_lr=1e-5, warmup=100, schedule="cosine", beta2=0.98, eps=1e-8,
         weight_decay=0.01, label_smoothing=0.0, metrics=["accuracy"]), EPOCHS]
@@ -179,7 +179,7 @@ class ClassifierTask(EncoderTask):
             raise ValueError(f"the labels of {run.path!r} do not exclude each other (its config.json says "
                              "multi_label_classification), and `evaluate` compares one label of each text; use `classify`")
         found = read_data(run.settings | {"data": data}, run.labels)
-        is_review_folder = kind_of(data[0]) == "reviews"
+        is_review_folder = kind_of_source(data[0]) == "reviews"
         texts = found.test if is_review_folder else found.training + found.validation + found.test
         yield from found.report
         reader = run.reader

@@ -13,15 +13,15 @@ from ..models.parallel import in_parallel
 from ..training.evaluation import evaluate_accuracy
 from . import model_settings as model
 from .options import without_head
-from .settings import SettingError, choice, count, switch
+from .settings import SettingError, choice, count_setting, switch
 from .task import Task
 
 BATCH = 16                                      # texts computed together outside training, on one core
 CLASSES = {"mlm": MaskedLanguageModel, "encoder": TextEncoder, "classifier": SequenceClassifier, "tagger": TokenClassifier}
 ENCODERS = tuple(CLASSES)                       # kinds of run
 
-EPOCHS = count("epochs", None, "passes over the training set, instead of $steps; the model is validated after each, "
-               "unless $validate_every is given")
+EPOCHS = count_setting("epochs", None, "passes over the training set, instead of $steps; the model is validated after each, "
+                       "unless $validate_every is given")
 
 
 def encoder_settings(d_model, num_layers, d_ff, dropout, activation, positions):
@@ -32,9 +32,9 @@ def encoder_settings(d_model, num_layers, d_ff, dropout, activation, positions):
 def text_settings(tokenizer, vocab_size, lower, max_len):
     return [
         choice("tokenizer", tokenizer, "what a token is: a byte pair or a word", "bpe", "word"),
-        count("vocab_size", vocab_size, "vocabulary size without [PAD], but with [CLS], [SEP] and [MASK]", 300),
+        count_setting("vocab_size", vocab_size, "vocabulary size without [PAD], but with [CLS], [SEP] and [MASK]", 300),
         switch("lower", lower, "lower-case the words, and keep only words and sentence punctuation"),
-        count("max_len", max_len, "length of the longest text in tokens, including [CLS] and [SEP]", 5)]
+        count_setting("max_len", max_len, "length of the longest text in tokens, including [CLS] and [SEP]", 5)]
 
 
 class EncoderTask(Task):

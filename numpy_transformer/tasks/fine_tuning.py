@@ -10,7 +10,7 @@ from ..layers.initial_weights import normal
 from ..module import unfilled
 from ..training.weight_transfer import carry_over
 from .options import is_published, options_of
-from .runs import MODELS, fingerprint, merged_weights
+from .runs import MODELS, file_hash, merged_weights
 from .settings import SettingError
 
 OPTIONS = {"tie": "tie_weights"}                # the model's name of a setting, where it is another one
@@ -56,7 +56,7 @@ def max_len_of(run):
     return options["max_len"] if is_limited else None
 
 
-def start(task, run):
+def start_from_run(task, run):
     """Returns (model, lines): the model of a task with the weights of a run, parts of it frozen if the settings say so.
 
     What the run does not have is newly initialized, and the lines say which parts that is.
@@ -67,7 +67,7 @@ def start(task, run):
     theirs = merged_weights(run)
     names = carry_over(model, task.weights_taken_over(theirs, run), copy=False)
     if published:
-        draw(model, np.random.default_rng([task.settings["seed"], 11]))
+        draw_missing_weights(model, np.random.default_rng([task.settings["seed"], 11]))
     lines = [f"{len(names.carried)} arrays copied from {run.path!r}",
              f"newly initialized: {', '.join(names.new) or 'none'}", f"not used: {', '.join(names.left_out) or 'none'}"]
     if task.settings["lora"]:
@@ -82,7 +82,7 @@ def start(task, run):
     return model, lines
 
 
-def draw(model, rng):
+def draw_missing_weights(model, rng):
     """Draws the weights that no file has filled; biases are zero, and norms the identity."""
     for name, parameter in model.named_parameters():
         if not parameter.filled:
@@ -152,7 +152,7 @@ def meta_of(task, run):
     """Returns what the checkpoint says about the run that it started from."""
     meta = {"origin": run.meta["origin"]} if is_published(run.meta) else {}
     if keeps_base(task.settings):
-        meta["base"] = {"file": run.path, "sha256": fingerprint(run.path)}
+        meta["base"] = {"file": run.path, "sha256": file_hash(run.path)}
     if task.settings["lora"]:
         meta["lora"] = lora_arguments(task)
     return meta

@@ -41,7 +41,7 @@ def run_of_folder(path, weights=True):
 
     With weights=False, no weight is read, and the model has none.
     """
-    from ..pretrained import (Origin, build_model, describe, load_pretrained,  # only published models need it
+    from ..pretrained import (Origin, build_model, class_and_options, load_pretrained,  # only published models need it
                               open_checkpoint)
 
     config, _, files = open_checkpoint(path)
@@ -51,7 +51,7 @@ def run_of_folder(path, weights=True):
     if weights:
         model = load_pretrained(path)
     else:
-        model_class, options = describe(path)
+        model_class, options = class_and_options(path)
         with unfilled():
             model = build_model(config["model_type"], model_class, options)
         model.origin = Origin("llama2.c" if is_file else config["model_type"], config, files, options=options)
@@ -99,7 +99,7 @@ def checkpoint_of(model, tokenizer):
 
 
 def meta_of(model, tokenizer):
-    origin, kind = model.origin, kind_of(model)
+    origin, kind = model.origin, task_of_model(model)
     files = {name: text for name, text in origin.files.items() if name != "tokenizer.json"}     # it is in the tokenizer
     sides = 2 if kind == "text2text" else 1     # source and target have the same tokenizer
     tokenizers = [tokenizer.to_json()] * sides if tokenizer else []
@@ -108,7 +108,7 @@ def meta_of(model, tokenizer):
             "origin": {"family": origin.family, "config": origin.config, "files": files}}
 
 
-def kind_of(model):
+def task_of_model(model):
     """Returns the kind of task that a published model serves, by its class."""
     if type(model) is MODELS["text2text"]:
         return "text2text"                      # not "seq2seq", which has the same class

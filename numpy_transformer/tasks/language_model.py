@@ -4,7 +4,7 @@ from ..data import TextWindows, builtin_text, read_text
 from ..layers.normalization import NORMS
 from ..models import CausalLanguageModel
 from . import model_settings as model
-from .settings import FINE_TUNE, LORA, Setting, choice, count, make_training_settings, switch
+from .settings import FINE_TUNE, LORA, Setting, choice, count_setting, make_training_settings, switch
 from .task import Task, sha256
 
 CHARACTERS_NEED_NO_SIZE = (["vocab_size"], "a character tokenizer has one token per character; use $tokenizer bpe or word")
@@ -17,11 +17,11 @@ class LanguageModelTask(Task):
     data_settings = [
         Setting("text", None, "UTF-8 text file; if left out, the language reference that comes with Python"),
         choice("tokenizer", "char", "what a token is: a character, a byte pair or a word", "char", "bpe", "word"),
-        count("vocab_size", 1256, "vocabulary size of bpe (256 bytes and the merges) and word", 258)]
+        count_setting("vocab_size", 1256, "vocabulary size of bpe (256 bytes and the merges) and word", 258)]
     model_settings = [
         *model.sizes(d_model=96, num_layers=3, d_ff=256),
-        count("context", 64, "length of a training sequence, and the longest that the model reads"),
-        count("num_kv_heads", None, "number of key and value heads; fewer than $num_heads makes grouped queries"),
+        count_setting("context", 64, "length of a training sequence, and the longest that the model reads"),
+        count_setting("num_kv_heads", None, "number of key and value heads; fewer than $num_heads makes grouped queries"),
         model.dropout(0.0), model.norm(),
         choice("norm_layer", "rms", "LayerNorm or RMSNorm", *NORMS),
         model.activation("swiglu"),
@@ -29,7 +29,7 @@ class LanguageModelTask(Task):
         model.attention("plain"),
         switch("bias", False, "biases in linear layers and in LayerNorm"),
         switch("tie", True, "use the transposed embedding as the output layer"),
-        model.init("gpt2"), *model.start()]
+        model.init("gpt2"), *model.start_settings()]
     training_settings = make_training_settings(
         batch_size=8, steps=800, lr=5e-3, min_lr=2.5e-4, warmup=80, schedule="cosine", beta2=0.98, eps=1e-8,
         weight_decay=0.1, label_smoothing=0.0)

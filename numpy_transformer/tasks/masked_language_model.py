@@ -9,8 +9,8 @@ from ..data.text import builtin_text, read_text
 from ..layers import CrossEntropyLoss
 from ..models import MaskedLanguageModel
 from .encoder import EncoderTask, encoder_settings, text_settings
-from .model_settings import start
-from .settings import FINE_TUNE, LORA, make_training_settings, paths, rate
+from .model_settings import start_settings
+from .settings import FINE_TUNE, LORA, make_training_settings, paths, rate_setting
 from .task import sha256
 
 GENERATED = "the Python language reference"
@@ -25,8 +25,8 @@ class MaskedLanguageModelTask(EncoderTask):
     data_settings = [
         paths("data", f"UTF-8 text files; if left out, {GENERATED} that comes with Python"),
         *text_settings("word", 2000, lower=True, max_len=32),
-        rate("masked", SHARE, "share of the tokens that are predicted in training", 1)]
-    model_settings = [*encoder_settings(128, 2, 512, 0.1, "gelu", "rotary"), *start()]
+        rate_setting("masked", SHARE, "share of the tokens that are predicted in training", 1)]
+    model_settings = [*encoder_settings(128, 2, 512, 0.1, "gelu", "rotary"), *start_settings()]
     training_settings = make_training_settings(
         batch_size=32, steps=2500, lr=3e-3, min_lr=1.5e-4, warmup=250, schedule="cosine", beta2=0.98, eps=1e-8,
         weight_decay=0.1, label_smoothing=0.0, metrics=["accuracy"])

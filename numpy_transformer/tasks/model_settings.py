@@ -4,16 +4,18 @@ from ..layers.attention import ATTENTIONS
 from ..layers.feed_forward import ACTIVATIONS, FEED_FORWARDS
 from ..layers.positions import POSITIONS
 from ..models import INITS
-from .settings import Setting, choice, count, rate
+from .settings import Setting, choice, count_setting, rate_setting
 
 
 def sizes(d_model, num_layers, d_ff, num_layers_help="number of blocks"):
-    return [count("d_model", d_model, "width of the model"), count("num_heads", 4, "number of attention heads"),
-            count("num_layers", num_layers, num_layers_help), count("d_ff", d_ff, "width of the feed-forward layers")]
+    return [count_setting("d_model", d_model, "width of the model"),
+            count_setting("num_heads", 4, "number of attention heads"),
+            count_setting("num_layers", num_layers, num_layers_help),
+            count_setting("d_ff", d_ff, "width of the feed-forward layers")]
 
 
 def dropout(default):
-    return rate("dropout", default, "probability with which an activation is dropped in training", 1)
+    return rate_setting("dropout", default, "probability with which an activation is dropped in training", 1)
 
 
 def norm(default="pre"):
@@ -29,20 +31,23 @@ def positions(default):
 
 
 def attention(default):
-    return choice("attention", default, "kind of attention; flash takes less memory for long texts, and no dropout", *ATTENTIONS)
+    return choice("attention", default, "kind of attention; flash takes less memory for long texts, and no dropout",
+                  *ATTENTIONS)
 
 
 def init(default):
     return choice("init", default, "distribution of the initial weights; lesson 11 compares them", *INITS)
 
 
-def start():
+def start_settings():
     """Returns the settings of how a run starts from the weights of another one."""
     return [
         Setting("pretrained", None, "start from the weights, tokenizer and sizes of this run, or of a published model that "
                                     "`import` has read"),
-        count("lora", None, "train only updates of this rank to some of the pretrained weights (LoRA), and a new head"),
-        rate("lora_alpha", None, "these updates are multiplied by this number divided by the rank; the rank if left out"),
+        count_setting("lora", None,
+                      "train only updates of this rank to some of the pretrained weights (LoRA), and a new head"),
+        rate_setting("lora_alpha", None,
+                     "these updates are multiplied by this number divided by the rank; the rank if left out"),
         Setting("lora_targets", None, "linear layers that are updated, such as query and value; all of each block if left "
                                       "out", list, metavar="NAME"),
         Setting("freeze", None, "parts that keep their pretrained weights, such as embedding, or blocks.0-3 for the first "

@@ -21,7 +21,7 @@ def without_head(model_class, options, base):
     return {name: value for name, value in options_of(model_class, options).items() if name not in of_head}
 
 
-def build(model_class, options, origin, rng):
+def model_of_run(model_class, options, origin, rng):
     """A new model of a run. The family of a published one makes its parts; `origin` is that of its meta, or None."""
     if origin is None:
         return model_class(**options, rng=rng)

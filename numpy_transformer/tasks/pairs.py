@@ -23,7 +23,7 @@ class PairsTask(Task):
         model.dropout(0.1), model.norm(), model.activation("relu"),
         model.positions("sinusoidal"),
         switch("tie", False, "share one tokenizer and one embedding matrix between source, target and output"),
-        model.init("xavier"), *model.start()]
+        model.init("xavier"), *model.start_settings()]
     training_settings = make_training_settings(
         batch_size=64, steps=4000, lr=1e-3, min_lr=1e-4, warmup=1000, schedule="noam", beta2=0.98, eps=1e-9,
         weight_decay=0.0, label_smoothing=0.1)

@@ -12,7 +12,7 @@ from ..training.checkpoint import read_checkpoint, weights
 from ..types import PathLike
 from . import TASKS
 from .encoder import EncoderTask
-from .options import build, is_published
+from .options import is_published, model_of_run
 
 TITLES = {"lm": "a language model: `generate` continues a text with it",
           "seq2seq": "an encoder-decoder: `translate` uses it",
@@ -144,7 +144,7 @@ def make_model(meta, path):
     """Returns the model of a checkpoint, without memory for its weights."""
     try:
         with unfilled():
-            model = build(MODELS[meta["kind"]], meta["model"], meta.get("origin"), 0)
+            model = model_of_run(MODELS[meta["kind"]], meta["model"], meta.get("origin"), 0)
     except TypeError as error:
         raise ValueError(f"{str(path)!r} holds a model that this version cannot build ({error}); name another run") \
             from error
@@ -182,14 +182,14 @@ def find_base(base, path):
     if not found:
         raise ValueError(f"{str(path)!r} holds only the weights that were trained, and those of {base['file']!r}, with "
                          f"which it began, are missing; put that file beside it")
-    unchanged = [place for place in found if fingerprint(place) == base["sha256"]]
+    unchanged = [place for place in found if file_hash(place) == base["sha256"]]
     if not unchanged:
         raise ValueError(f"{str(found[0])!r} has changed since {str(path)!r} was trained from it, which holds only the "
                          "weights that were trained; put the original file beside it")
     return unchanged[0]
 
 
-def fingerprint(path):
+def file_hash(path):
     """Returns the SHA-256 of a file, in hexadecimal."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:

@@ -3,7 +3,7 @@
 from ..data import GENERATED_PAIRS, Pairs, read_pairs
 from ..data.splits import hold_out_sources
 from .pairs import SMALL, PairsTask, identify
-from .settings import FINE_TUNE, LORA, Setting, SettingError, choice, count
+from .settings import FINE_TUNE, LORA, Setting, SettingError, choice, count_setting
 
 
 class SequenceToSequenceTask(PairsTask):
@@ -16,8 +16,8 @@ class SequenceToSequenceTask(PairsTask):
         Setting("source", None, "UTF-8 text file with one sentence per line"),
         Setting("target", None, "UTF-8 text file with their translations, line by line"),
         choice("tokenizer", "bpe", "what a token of the files is; generated pairs have characters", "char", "bpe", "word"),
-        count("vocab_size", 4000, "vocabulary size of bpe (256 bytes and the merges) and word, for each side", 258),
-        count("max_len", 100, "length of the longest sentence in tokens, including begin and end", 3),
+        count_setting("vocab_size", 4000, "vocabulary size of bpe (256 bytes and the merges) and word, for each side", 258),
+        count_setting("max_len", 100, "length of the longest sentence in tokens, including begin and end", 3),
         choice("too_long", "drop", "what happens to longer sentences", "drop", "cut")]
     presets = {
         "2017": {}, "2017-base": dict(d_model=512, num_heads=8, num_layers=6, d_ff=2048, warmup=4000, steps=100_000),

@@ -40,11 +40,11 @@ class Setting:
     metavar: str = "FILE"
 
 
-def count(name, default, help, least=1):
+def count_setting(name, default, help, least=1):
     return Setting(name, default, help, int, least=least, metavar="N")
 
 
-def rate(name, default, help, below=math.inf):
+def rate_setting(name, default, help, below=math.inf):
     return Setting(name, default, help, float, below=below, metavar="X")
 
 
@@ -79,28 +79,31 @@ def make_training_settings(batch_size, steps, lr, min_lr, warmup, schedule, beta
     loss.
     """
     return [
-        count("steps", steps, "training steps"),
-        count("batch_size", batch_size, "sequences per batch"),
-        count("accumulate", 1, "batches whose gradients are accumulated for one step"),
+        count_setting("steps", steps, "training steps"),
+        count_setting("batch_size", batch_size, "sequences per batch"),
+        count_setting("accumulate", 1, "batches whose gradients are accumulated for one step"),
         choice("schedule", schedule, "learning-rate schedule; noam is the one of the 2017 paper", "cosine", "noam",
                "constant"),
-        rate("lr", lr, "peak learning rate (cosine, constant)"),
-        rate("min_lr", min_lr, "learning rate at the end (cosine)"),
-        rate("factor", 1.0, "multiplies the learning rate of the 2017 paper (noam)"),
-        count("warmup", warmup, "steps of linear warm-up; if not set, a tenth of all steps", 0),
-        rate("beta1", 0.9, "Adam's decay rate of the mean of the gradient", 1),
-        rate("beta2", beta2, "Adam's decay rate of the mean of the squared gradient", 1),
-        rate("eps", eps, "Adam's epsilon"),
-        rate("weight_decay", weight_decay, "AdamW's weight decay, applied to matrices only"),
-        rate("clip", 1.0, "gradients are clipped to this norm; 0 disables clipping"),
-        rate("label_smoothing", label_smoothing, "share of the target's probability that is spread over all classes", 1),
-        count("patience", 0, "stop early after this many validations without an improvement and keep the best weights; "
+        rate_setting("lr", lr, "peak learning rate (cosine, constant)"),
+        rate_setting("min_lr", min_lr, "learning rate at the end (cosine)"),
+        rate_setting("factor", 1.0, "multiplies the learning rate of the 2017 paper (noam)"),
+        count_setting("warmup", warmup, "steps of linear warm-up; if not set, a tenth of all steps", 0),
+        rate_setting("beta1", 0.9, "Adam's decay rate of the mean of the gradient", 1),
+        rate_setting("beta2", beta2, "Adam's decay rate of the mean of the squared gradient", 1),
+        rate_setting("eps", eps, "Adam's epsilon"),
+        rate_setting("weight_decay", weight_decay, "AdamW's weight decay, applied to matrices only"),
+        rate_setting("clip", 1.0, "gradients are clipped to this norm; 0 disables clipping"),
+        rate_setting("label_smoothing", label_smoothing, "share of the target's probability that is spread over all classes",
+                     1),
+        count_setting("patience", 0,
+                      "stop early after this many validations without an improvement and keep the best weights; "
                              "0 disables early stopping", 0),
         choice("watch", "loss", "the measure on the validation set that $patience watches; among equal values the lower "
                                 "loss counts as better", "loss", *metrics),
-        count("average", 0, "at the end, also write the mean of the weights of the last N saves; 0 writes none", 0),
-        count("validate_every", 200, "steps between validations"),
-        count("save_every", 100, "steps between saves"),
-        count("workers", None, "processes (on Linux) or threads that each compute a part of every batch; chosen by the size "
-              "of the batch and the number of CPU cores if left out"),
-        count("seed", 1, "seed of everything random", 0)]
+        count_setting("average", 0, "at the end, also write the mean of the weights of the last N saves; 0 writes none", 0),
+        count_setting("validate_every", 200, "steps between validations"),
+        count_setting("save_every", 100, "steps between saves"),
+        count_setting("workers", None,
+                      "processes (on Linux) or threads that each compute a part of every batch; chosen by the size "
+                      "of the batch and the number of CPU cores if left out"),
+        count_setting("seed", 1, "seed of everything random", 0)]

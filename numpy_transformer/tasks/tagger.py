@@ -11,7 +11,7 @@ from ..layers import CrossEntropyLoss
 from ..models import TokenClassifier
 from ..training.evaluation import evaluate
 from .encoder import BATCH, ENCODERS, EPOCHS, EncoderTask, encoder_settings, text_settings
-from .model_settings import start
+from .model_settings import start_settings
 from .settings import FINE_TUNE, LORA, SettingError, make_training_settings, paths
 from .task import sha256
 
@@ -29,7 +29,7 @@ class TaggerTask(EncoderTask):
         paths("data", "one to three files in CoNLL columns, one word and its tag per line: training, validation and test "
                       f"set; if left out, {GENERATED}"),
         *text_settings("bpe", 800, lower=False, max_len=64)]
-    model_settings = [*encoder_settings(64, 2, 256, 0.1, "relu", "sinusoidal"), *start()]
+    model_settings = [*encoder_settings(64, 2, 256, 0.1, "relu", "sinusoidal"), *start_settings()]
     training_settings = [*make_training_settings(
         batch_size=32, steps=1500, lr=2e-3, min_lr=1e-4, warmup=150, schedule="cosine", beta2=0.98, eps=1e-8,
         weight_decay=0.01, label_smoothing=0.0, metrics=["f1"]), EPOCHS]

@@ -10,7 +10,7 @@ from ..training import AdamW, ConstantSchedule, CosineSchedule, NoamSchedule, Tr
 from ..training.evaluation import evaluate
 from ..training.memory import available_memory
 from ..training.progress import Progress
-from .options import build, is_published, options_of
+from .options import is_published, model_of_run, options_of
 from .settings import SettingError
 
 BYTES_PER_PARAMETER = 16                        # weight, gradient and Adam's two means, in float32
@@ -131,7 +131,7 @@ class Task:
         self.check_memory()
         origin = self.base["origin"] if self.starts_from_published else None
         rng = np.random.default_rng([self.settings["seed"], 1])
-        return build(self.model_class, self.model_config(), origin, rng)
+        return model_of_run(self.model_class, self.model_config(), origin, rng)
 
     def check_memory(self):
         """Raises ValueError if the matrices of the model's blocks alone need more memory than is available."""

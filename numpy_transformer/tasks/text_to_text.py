@@ -7,7 +7,7 @@ from ..data.text_to_text import task_of
 from ..decoding import greedy_decode
 from ..decoding.bleu import exact_match
 from .pairs import SMALL, PairsTask, identify
-from .settings import FINE_TUNE, LORA, SettingError, choice, count, paths
+from .settings import FINE_TUNE, LORA, SettingError, choice, count_setting, paths
 
 GENERATED = "generated tasks: reverse, sort, date and summarize"
 BATCH = 64                                      # sources decoded together
@@ -22,8 +22,8 @@ class TextToTextTask(PairsTask):
                       f"and a colon; if left out, {GENERATED}"),
         choice("tokenizer", "bpe", "what a token of a file is; generated tasks have words and characters", "char", "bpe",
                "word"),
-        count("vocab_size", 4000, "vocabulary size of bpe (256 bytes and the merges) and word", 258),
-        count("max_len", 40, "length of the longest text in tokens, including begin and end", 3),
+        count_setting("vocab_size", 4000, "vocabulary size of bpe (256 bytes and the merges) and word", 258),
+        count_setting("max_len", 40, "length of the longest text in tokens, including begin and end", 3),
         choice("too_long", "drop", "what happens to longer texts of a file", "drop", "cut")]
     presets = {"small": SMALL | dict(num_layers=2, max_len=40, weight_decay=0.3, steps=4000), "2017": {},
                "fine-tune": FINE_TUNE | dict(max_len=128, batch_size=16, lr=1e-4, steps=1000),

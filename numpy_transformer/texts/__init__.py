@@ -51,7 +51,7 @@ def render(said: Any) -> Any:
     if not isinstance(said, Message):
         return said
     subject, section, key = said.kind.split(".", 2)
-    texts = table(subject)[section]
+    texts = texts_of(subject)[section]
     if key not in texts:
         key += ".one" if said.values["n"] == 1 else ".other"
     return texts[key].format(**{name: render(value) for name, value in said.values.items()})
@@ -96,7 +96,7 @@ def from_data(data: Any) -> Any:
     return Message(data["kind"], **{name: from_data(value) for name, value in data["values"].items()})
 
 
-def table(subject: str) -> dict[str, dict[str, str]]:
+def texts_of(subject: str) -> dict[str, dict[str, str]]:
     """Returns all texts of one subject in the chosen language, {section: {key: text}}.
 
     Parameters:

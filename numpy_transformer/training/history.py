@@ -13,7 +13,7 @@ class History(list):
         rows = [[text(row[column]) if column in row else "" for column in columns] for row in chosen]
         steps = "1 step" if len(self) == 1 else f"{len(self):,} steps"
         some = f"{len(chosen)} of " if len(chosen) < len(self) else ""
-        return markup.table(columns, rows, some + steps)
+        return markup.html_table(columns, rows, some + steps)
 
 
 def rows_to_show(history):

@@ -256,7 +256,7 @@ def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
     if not max_norm > 0:
         raise ValueError(f"max_norm = {max_norm} must be above 0; 1.0 is usual")
     gradients = [parameter.grad for parameter in {id(p): p for p in parameters if not is_frozen(p)}.values()]
-    parts = [part for gradient in gradients for part in parts_of(gradient)]
+    parts = [part for gradient in gradients for part in gradient_views(gradient)]
     count = None if len(parts) > len(gradients) else 1      # threads are not worthwhile for small gradients alone
     norm = math.sqrt(sum(in_threads(lambda g: float(np.vdot(g, g)), parts, count)))
     if norm == math.inf:                        # the squares may have overflowed in float32
@@ -266,7 +266,7 @@ def clip_grad_norm(parameters: Iterable[Parameter], max_norm: float) -> float:
     return norm
 
 
-def parts_of(gradient):
+def gradient_views(gradient):
     """Returns views of a gradient, of at most CLIPPED entries where its memory allows that."""
     if gradient.size <= CLIPPED or not gradient.flags.c_contiguous:
         return [gradient]

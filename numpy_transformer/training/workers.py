@@ -148,7 +148,8 @@ class ProcessWorker:
         self.weights, self.grads = ([shared_array(p.data) for p in model.parameters] for _ in range(2))
         fork = multiprocessing.get_context("fork")
         self.connection, theirs = fork.Pipe()
-        self.process = fork.Process(target=serve, args=(model, self.weights, self.grads, theirs, os.getpid()), daemon=True)
+        self.process = fork.Process(target=serve_parent, args=(model, self.weights, self.grads, theirs, os.getpid()),
+                                    daemon=True)
         with warnings.catch_warnings():         # newer versions of Python warn of fork if there are other threads
             warnings.simplefilter("ignore", DeprecationWarning)
             self.process.start()
@@ -202,7 +203,7 @@ def shared_array(like):
     return np.frombuffer(mmap.mmap(-1, max(like.nbytes, 1)), like.dtype, like.size).reshape(like.shape)
 
 
-def serve(replica, weights, grads, connection, parent):
+def serve_parent(replica, weights, grads, connection, parent):
     """The main loop of a worker process: answers each part of a batch with (result, error, traceback)."""
     close_files(connection.fileno())
     signal.signal(signal.SIGINT, signal.SIG_IGN)            # Ctrl-C reaches the parent process too, which handles it

@@ -7,7 +7,7 @@ import re
 from matplotlib.figure import Figure
 
 from ..module import is_module, is_parameter, named_parts
-from .boxes import FONT, GAP, SIDE, TITLE, Box, Painter, measure, pack, text_width
+from .boxes import FONT, GAP, SIDE, TITLE, Box, Painter, box_size, pack, text_width
 
 COLOR_KINDS = {                                     # pattern in a class name -> key of boxes.COLORS
     "block": "block", "attention(?!decoder)": "attention", "linear|unembedding": "linear", "embedding|position": "embedding",
@@ -35,7 +35,7 @@ def architecture(model, title=None):
         title : str, or None for the class and the number of parameters of the model
     """
     column = ModelReader(model).read()
-    width, height = measure(column)
+    width, height = box_size(column)
     title = title or f"{class_name(model)}: {model.num_parameters():,} parameters"
     figure = Figure()
     axes = figure.add_axes((0, 0, 1, 1))
@@ -44,7 +44,7 @@ def architecture(model, title=None):
     tops = painter.stack(column, 0, 0, width)
     if len(tops) > 1:                                       # an encoder beside a decoder
         x, top = tops[0]
-        right = -width / 2 + measure(column.items[0][0])[0] + SIDE / 2
+        right = -width / 2 + box_size(column.items[0][0])[0] + SIDE / 2
         painter.memory(right, (x, top), (x, top + GAP), (right, top + GAP))
         margin = 0.1
     elif painter.cross_attentions:

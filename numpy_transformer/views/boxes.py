@@ -71,7 +71,7 @@ class Painter:
         left = x - width / 2
         tops = []
         for box in boxes:
-            box_width = measure(box)[0] + spare
+            box_width = box_size(box)[0] + spare
             middle = left + box_width / 2
             tops.append((middle, self.box(box, middle, y, box_width)))
             left += box_width + SIDE
@@ -86,7 +86,7 @@ class Painter:
 
     def box(self, box, x, y, width):
         """Draws one box upwards from y. Returns the height of its upper edge."""
-        height = measure(box)[1]
+        height = box_size(box)[1]
         left = x - width / 2
         if box.kind == "column":
             return self.stack(box, x, y, width)[-1][1]
@@ -166,7 +166,7 @@ def margin(box):
     return LANE if any(isinstance(item, int) for item in box.items) else 0.12
 
 
-def measure(box):
+def box_size(box):
     """The width and height of a box with all its contents."""
     if not box.items:
         first_line = text_width(box.name, "bold") + EDGE + text_width(box.heading) + 2 * EDGE + text_width(box.total)
@@ -186,7 +186,7 @@ def item_size(item):
     """The width and height of an item of a box."""
     if isinstance(item, int):
         return 0.24, 0.24
-    boxes = [measure(box) for box in (item if isinstance(item, list) else [item])]
+    boxes = [box_size(box) for box in (item if isinstance(item, list) else [item])]
     return sum(width for width, _ in boxes) + SIDE * (len(boxes) - 1), max(height for _, height in boxes)
 
 

@@ -47,7 +47,7 @@ def draw_results(axes, exercises, unit):
 
 
 def draw_mistakes(axes, mistakes):
-    labels = [f"{number(entry['exercise'])}  {entry['mistake']}  "
+    labels = [f"{exercise_number(entry['exercise'])}  {entry['mistake']}  "
               f"{textwrap.shorten(entry.get('say', ''), LETTERS, placeholder=' …')}".strip() for entry in mistakes]
     bars = axes.barh(range(len(mistakes)), [entry["count"] for entry in mistakes], color=COLORS["fail"])
     axes.bar_label(bars, padding=3, fontsize="small")
@@ -56,7 +56,7 @@ def draw_mistakes(axes, mistakes):
              xlabel="number of students")
 
 
-def number(name):
+def exercise_number(name):
     """Returns the number of an exercise, such as 05.2, from its name, such as "ex05_2_attention_backward"."""
     lesson, place = name.removeprefix("ex").split("_")[:2]
     return f"{lesson}.{place}"

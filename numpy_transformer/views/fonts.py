@@ -20,7 +20,7 @@ said: set[str] = set()                         # kinds of fonts that the reader 
 PLACEHOLDER = "Last Resort"                     # this font draws every character as the same box
 
 
-def draw(figure: Figure, write: Callable[[], None]) -> None:
+def draw_with_fonts(figure: Figure, write: Callable[[], None]) -> None:
     """Calls `write`, which draws the figure. If letters are missing, calls it again with fonts that have them.
 
     If no installed font has them, stderr says once which fonts to install.

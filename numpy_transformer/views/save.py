@@ -9,7 +9,7 @@ import matplotlib
 from PIL import Image  # installed with matplotlib, which requires it
 from PIL.PngImagePlugin import PngInfo
 
-from .fonts import draw
+from .fonts import draw_with_fonts
 
 # {file ending: metadata}: no dates or versions, so that the bytes stay the same
 METADATA = {".png": {"Software": "numpy_transformer"}, ".svg": {"Date": None, "Creator": "numpy_transformer"},
@@ -53,7 +53,7 @@ def check_file(path):
     return path
 
 
-def write(figure, path):
+def write_figure(figure, path):
     """Writes a figure as a .png, .svg or .pdf file. Returns its path."""
     path = check_file(path)
     check_folder(path.parent)
@@ -65,7 +65,7 @@ def write(figure, path):
         figure.savefig(file, format=kind[1:], dpi=110, metadata=METADATA[kind])
 
     with matplotlib.rc_context({"svg.hashsalt": "numpy_transformer"}):
-        draw(figure, render)
+        draw_with_fonts(figure, render)
     if kind == ".png":                          # a palette reduces the size to a third
         picture = Image.open(file)
         file = io.BytesIO()
@@ -82,4 +82,4 @@ def write(figure, path):
 
 def save(figure, folder, name):
     """Writes a figure as folder/name.png. Returns its path."""
-    return write(figure, Path(folder) / f"{name}.png")
+    return write_figure(figure, Path(folder) / f"{name}.png")

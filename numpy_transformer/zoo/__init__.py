@@ -9,7 +9,7 @@ optimizers.py
 
 from . import (alibi, attention, cache, embedding, feed_forward, loss, multi_head, normalization, optimizers, residuals,
                softmax)
-from .bug import BUGS, Bug, apply, find, verdicts
+from .bug import BUGS, Bug, find, apply, verdicts
 from .race import race
 
 __all__ = ["Bug", "apply", "bugs", "find", "race", "verdicts"]

@@ -122,7 +122,7 @@ def apply(name: str | Bug, thing: Thing) -> Thing:
         ValueError for an unknown name, or if `thing` has no part of the bug's target class
     """
     bug = find(name)
-    parts = [part for part in parts_of(thing) if isinstance(part, bug.target)]
+    parts = [part for part in modules_of(thing) if isinstance(part, bug.target)]
     if not parts:
         raise ValueError(f"{bug.name!r} is a bug of {bug.target.__name__}, and this {type(thing).__name__} contains "
                          "none; plant it in something that does")
@@ -137,7 +137,7 @@ def apply(name: str | Bug, thing: Thing) -> Thing:
     return thing
 
 
-def parts_of(thing: Any) -> list[Any]:
+def modules_of(thing: Any) -> list[Any]:
     """Returns a model and all modules inside it, or anything else by itself."""
     return [module for _, module in thing.named_modules()] if isinstance(thing, Module) else [thing]
 
@@ -145,7 +145,7 @@ def parts_of(thing: Any) -> list[Any]:
 @functools.cache
 def classes_in(sample: Any) -> list[type]:
     """Returns the classes of a sample's component and of its parts, the component's first."""
-    return list(dict.fromkeys(type(part) for part in parts_of(sample.make()[0])))
+    return list(dict.fromkeys(type(part) for part in modules_of(sample.make()[0])))
 
 
 def contains(sample: Any, target: type) -> bool:

@@ -4,7 +4,7 @@ import math
 
 from ..layers import CrossEntropyLoss
 from ..training import Adam, AdamW, NoamSchedule, Trainer
-from .bug import apply, contains, find
+from .bug import contains, find, apply
 from .models import MODELS, PAD, SIZES, batch
 
 

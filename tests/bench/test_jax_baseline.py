@@ -42,9 +42,9 @@ def test_jax_computes_our_loss_and_gradients(jax, config):
     model, (inputs, targets), criterion = config.model(), config.batch_of_ids(), config.criterion()
     loss = criterion(model(*inputs), targets)
     model.backward(criterion.backward())
-    ours = jax_models.joined({name: p.grad for name, p in model.named_parameters()})
+    ours = jax_models.fused_projections({name: p.grad for name, p in model.named_parameters()})
     their_loss, theirs = jax.value_and_grad(lambda weights: jax_models.loss_of(config, weights, None, inputs, targets))(
-        jax_models.joined(model.state_dict()))
+        jax_models.fused_projections(model.state_dict()))
     assert their_loss.dtype == np.float32 and float(their_loss) == pytest.approx(float(loss), rel=1e-6)
     assert set(ours) == set(theirs)
     for name, gradient in ours.items():
@@ -75,7 +75,7 @@ def test_whole_steps_of_both_sides_lead_to_the_same_weights(jax, config, monkeyp
             state, loss = step(state)
             assert loss.item() == pytest.approx(row["loss"], rel=1e-5) and row["norm"] > 1
         theirs = {name: np.asarray(x) for name, x in state[0].items()}
-    ours, start = jax_models.joined(trainer.model.state_dict()), jax_models.joined(start)
+    ours, start = jax_models.fused_projections(trainer.model.state_dict()), jax_models.fused_projections(start)
     assert set(ours) == set(theirs)
     for name, x in ours.items():
         assert np.abs(x - start[name]).max() > 1e-4
@@ -103,7 +103,8 @@ def test_both_sides_drop_at_the_same_places(jax, config, monkeypatch):
     monkeypatch.setattr(jax.random, "bernoulli", draw)
     model = config.model()
     model(*inputs)
-    jax.eval_shape(lambda: jax_models.loss_of(config, jax_models.joined(model.state_dict()), jax.random.key(0), inputs, targets))
+    jax.eval_shape(lambda: jax_models.loss_of(config, jax_models.fused_projections(model.state_dict()), jax.random.key(0),
+                                              inputs, targets))
     assert +ours == +theirs and theirs.total() >= 1 + 4 * config.layers
 
 

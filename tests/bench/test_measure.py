@@ -63,7 +63,7 @@ def test_turns_are_taken_side_by_side(monkeypatch):
     monkeypatch.setattr(measure, "find_mpiexec", lambda: "mpiexec")
     monkeypatch.setattr(measure, "timer", timer)
     monkeypatch.setattr(measure, "matmul_baselines", lambda *_: ("blas", "split"))
-    row = measure.measure(SMALL["tiny"], 2, ["torch"], turn=0.001, rounds=3, ranks=5)
+    row = measure.measure_config(SMALL["tiny"], 2, ["torch"], turn=0.001, rounds=3, ranks=5)
     torch, mpi, *turns = turns
     assert torch == ["torch_baseline", "tiny", 2, 0.001]
     assert mpi == ["mpiexec", "-n", "5", sys.executable, "-m", "numpy_transformer.bench.mpi_steps", "tiny"]
@@ -84,7 +84,7 @@ def test_the_best_rival_is_the_fastest(monkeypatch):
 
     monkeypatch.setattr(measure, "best_process", Side)
     monkeypatch.setattr(measure, "REST", 0)
-    row = measure.measure(SMALL["tiny"], 1, ["torch", "compile", "jax"], turn=0.001, rounds=1)
+    row = measure.measure_config(SMALL["tiny"], 1, ["torch", "compile", "jax"], turn=0.001, rounds=1)
     assert [row[f"{name}_ms"] for name in row["rivals"]] == [9, 3, 4]
     assert row["ratio_best"] == row["ratio_compile"] == row["ours_ms"] / 3
 

@@ -28,7 +28,7 @@ KEYS = {"config", "ours_ms", "floor_ms", "ratio_floor", "threads", "processor", 
 def small(monkeypatch):
     """The command with small models and short turns."""
     monkeypatch.setattr("numpy_transformer.cli.bench.CONFIGS", SMALL)
-    monkeypatch.setattr("numpy_transformer.cli.bench.measure", partial(measure.measure, turn=0.001))
+    monkeypatch.setattr("numpy_transformer.cli.bench.measure_config", partial(measure.measure_config, turn=0.001))
     monkeypatch.setattr("numpy_transformer.cli.bench.matmul_speeds",
                         lambda rivals, threads: {"NumPy": {1: 187.4, threads: 377.2}})
 
@@ -76,7 +76,7 @@ def test_rows_on_standard_output_beside_torch(capsys, monkeypatch, request):
     """With the real child process and so the real configuration tiny."""
     pytest.importorskip("torch")
     request.getfixturevalue("children")
-    monkeypatch.setattr("numpy_transformer.cli.bench.measure", partial(measure.measure, turn=0.001))
+    monkeypatch.setattr("numpy_transformer.cli.bench.measure_config", partial(measure.measure_config, turn=0.001))
     code, out, err = run(capsys, "bench", "--config", "tiny", "--vs", "torch", "--rounds", 1, "--threads", 1,
                          "--json", "-")
     (row,) = json.loads(out)
@@ -93,7 +93,7 @@ def test_rows_on_standard_output_beside_torch(capsys, monkeypatch, request):
 def test_the_other_rivals_run(capsys, monkeypatch, rival):
     if RIVALS[rival].missing():
         pytest.skip(RIVALS[rival].missing())
-    monkeypatch.setattr("numpy_transformer.cli.bench.measure", partial(measure.measure, turn=0.001))
+    monkeypatch.setattr("numpy_transformer.cli.bench.measure_config", partial(measure.measure_config, turn=0.001))
     code, out, err = run(capsys, "bench", "--config", "tiny", "--vs", rival, "--rounds", 1, "--threads", 1, "--json", "-")
     (row,) = json.loads(out)
     check_row(row, CONFIGS["tiny"])
@@ -188,9 +188,9 @@ def test_variables_that_slow_numpy_down_are_named_and_the_remedy_too(capsys, mon
 def test_a_table_that_is_too_wide_repeats_its_first_column(monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     headings, rows = ["length", *"abcdefg"], [["64", *["x" * 10] * 7], ["1024", *["y" * 10] * 7]]
-    whole = bench.table(headings[:5], [row[:5] for row in rows]).splitlines()
+    whole = bench.aligned_table(headings[:5], [row[:5] for row in rows]).splitlines()
     assert len(whole) == 3 and [len(line) for line in whole] == [56] * 3
-    first, second = bench.table(headings, rows).split("\n\n")
+    first, second = bench.aligned_table(headings, rows).split("\n\n")
     assert first.splitlines() == whole
     assert [line.split()[0] for line in second.splitlines()] == ["length", "64", "1024"]
     assert [line.split()[1:] for line in second.splitlines()] == [["e", "f", "g"], ["x" * 10] * 3, ["y" * 10] * 3]
@@ -232,7 +232,7 @@ def test_rivals_that_are_missing_or_without_effect_are_refused(capsys, monkeypat
 
 
 def test_a_file_that_cannot_be_written_is_refused_before_anything_is_timed(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("numpy_transformer.cli.bench.measure", None)
+    monkeypatch.setattr("numpy_transformer.cli.bench.measure_config", None)
     assert "rows.json" in refused(capsys, "bench", "--json", tmp_path / "missing" / "rows.json")
     assert str(tmp_path) in refused(capsys, "bench", "--json", tmp_path)
 

@@ -227,7 +227,7 @@ def test_the_traceback_is_shown_on_request(capsys):
 @pytest.mark.parametrize("right, code", [(True, 0), (False, 1)])
 def test_the_demo_exits_1_when_a_gradient_is_wrong(capsys, tmp_path, monkeypatch, right, code):
     """Only its gradient checks are real here: nothing is trained or drawn."""
-    monkeypatch.setattr(samples, "SAMPLES", samples.find(["RMSNorm", "SiLU"]))
+    monkeypatch.setattr(samples, "SAMPLES", samples.find_samples(["RMSNorm", "SiLU"]))
     if not right:
         monkeypatch.setattr("numpy_transformer.layers.RMSNorm.backward", lambda self, dy: dy * self.recall()[1])
     for task in ("LanguageModelTask", "SequenceToSequenceTask"):
@@ -235,7 +235,7 @@ def test_the_demo_exits_1_when_a_gradient_is_wrong(capsys, tmp_path, monkeypatch
     for part in ("sample", "describe_smoothing", "read_dates", "save_page"):
         monkeypatch.setattr(demo, part, lambda *_: None)
     monkeypatch.setattr(demo, "train", lambda *_: (None, []))
-    monkeypatch.setattr(demo, "draw", lambda *_: ())
+    monkeypatch.setattr(demo, "draw_pictures", lambda *_: ())
     found, out, err = run(capsys, "demo", "--figures", tmp_path / "figures")
     assert found == code, err
     assert f"{1 + right} of 2 components agree" in out
@@ -250,7 +250,7 @@ def test_the_demo_in_small(capsys, tmp_path, monkeypatch):
 
     monkeypatch.setattr("numpy_transformer.views.save", save)
     monkeypatch.setattr(demo.read_dates, "__defaults__", (200,))
-    monkeypatch.setattr(samples, "SAMPLES", samples.find(["Linear", "LayerNorm"]))
+    monkeypatch.setattr(samples, "SAMPLES", samples.find_samples(["Linear", "LayerNorm"]))
     monkeypatch.setattr(generated_pairs, "YEARS", np.arange(1990, 2006))
     (tmp_path / "text.txt").write_text("the cat sat on the mat, and the dog lay by the door. " * 40)
     outputs = []
@@ -259,7 +259,7 @@ def test_the_demo_in_small(capsys, tmp_path, monkeypatch):
                            "--lm-steps", 20, "--date-steps", 1, "--seed", seed)
         outputs.append(out)
         assert code == 0 and "exact match on" in out and "validation loss" in out
-        monkeypatch.setattr("numpy_transformer.cli.demo.draw", lambda *_: ())       # once is enough: it takes long
+        monkeypatch.setattr("numpy_transformer.cli.demo.draw_pictures", lambda *_: ())       # once is enough: it takes long
     names = {path.name for path in (tmp_path / "figures1").iterdir()}
     pictures = ("positional_encoding_heatmap", "positional_encoding_waves", "masks", "attention_heads",
                 "cross_attention", "learning_curves")
@@ -324,7 +324,7 @@ def test_ctrl_c_is_a_line_and_exit_code_130(capsys, monkeypatch):
 
 @pytest.mark.slow
 def test_all_prints_every_tensor_and_another_seed_other_figures(capsys, monkeypatch):
-    monkeypatch.setattr(samples, "SAMPLES", samples.find(["Linear"]))
+    monkeypatch.setattr(samples, "SAMPLES", samples.find_samples(["Linear"]))
     short = run(capsys, "gradcheck")[1]
     full = run(capsys, "gradcheck", "--all")[1]
     other = run(capsys, "gradcheck", "--all", "--seed", "8")[1]

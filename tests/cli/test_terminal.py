@@ -2,7 +2,7 @@
 
 import pytest
 
-from numpy_transformer.cli.terminal import columns, wrap
+from numpy_transformer.cli.terminal import output_columns, wrap
 
 
 @pytest.mark.parametrize("terminal, used", [("40", 60), ("60", 60), ("93", 93), ("300", 120), (None, 100)])
@@ -12,7 +12,7 @@ def test_output_is_as_wide_as_the_terminal_within_limits(monkeypatch, terminal, 
         monkeypatch.setattr("sys.__stdout__", None)             # no terminal to ask
     else:
         monkeypatch.setenv("COLUMNS", terminal)
-    assert columns() == used
+    assert output_columns() == used
 
 
 def test_wrap_indents_every_line_and_splits_no_word(monkeypatch):

@@ -19,7 +19,7 @@ def decoder():
 
 
 def document(example, *changes):
-    edited = edits.apply(example, changes)
+    edited = edits.apply_edits(example, changes)
     step = make_step(edited.model, edited.inputs, edited.targets, edited.criterion, tokens=edited.tokens)
     return step, edited.hands_on
 
@@ -29,7 +29,7 @@ def off(what, group, **more):
 
 
 def all_switches(example):
-    can = edits.apply(example).hands_on["can"]
+    can = edits.apply_edits(example).hands_on["can"]
     for row in can["heads"]:
         yield off("head", row["group"], head=row["count"] - 1)
     for what in ("block", "mask", "scale", "residual"):
@@ -178,7 +178,7 @@ def test_a_planted_bug_shows_where_the_gradient_goes_wrong(decoder):
     ({"kind": "step", "optimizer": "sgd", "lr": float("inf")}, "learning rate")])
 def test_an_impossible_edit_is_refused_in_one_sentence(decoder, edit, words):
     with pytest.raises(ValueError, match=words) as caught:
-        edits.apply(decoder, [edit])
+        edits.apply_edits(decoder, [edit])
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
 
 
@@ -186,13 +186,13 @@ def test_a_bug_and_a_residual_that_replace_the_same_code_are_not_combined(decode
     bug, residual = {"kind": "bug", "name": "residual-missing"}, off("residual", "decoder.blocks.0", sublayer="attention")
     for changes in ([bug, residual], [residual, bug]):
         with pytest.raises(ValueError, match="replace"):
-            edits.apply(decoder, changes)
-    edits.apply(decoder, [bug, off("block", "decoder.blocks.0")])
+            edits.apply_edits(decoder, changes)
+    edits.apply_edits(decoder, [bug, off("block", "decoder.blocks.0")])
 
 
 def test_a_loss_that_is_not_finite_is_refused(decoder):
     bug = {"kind": "bug", "name": "softmax-overflow"}
     weight = {"kind": "weight", "value": "decoder.blocks.0.attention.query.bias", "index": [0], "number": 1e6}
-    assert np.isfinite(edits.apply(decoder, [weight]).loss())
+    assert np.isfinite(edits.apply_edits(decoder, [weight]).loss())
     with pytest.raises(ValueError, match="after this edit the loss is nan"):
-        edits.apply(decoder, [bug, weight])
+        edits.apply_edits(decoder, [bug, weight])

@@ -13,7 +13,7 @@ from numpy_transformer.explorer.tiny_models import KINDS, tiny
 
 
 def step_of(example, *changes):
-    edited = edits.apply(example, changes)
+    edited = edits.apply_edits(example, changes)
     return make_step(edited.model, edited.inputs, edited.targets, edited.criterion, tokens=edited.tokens)
 
 

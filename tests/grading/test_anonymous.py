@@ -11,7 +11,7 @@ from numpy_transformer import views
 from numpy_transformer.course.checker.messages import DIAGNOSIS
 from numpy_transformer.course.exercises import choose, choose_several, exercises
 from numpy_transformer.grading import anonymous
-from numpy_transformer.grading.rows import Row, plain
+from numpy_transformer.grading.rows import Row, plain_line
 from numpy_transformer.texts import Message
 
 SOFTMAX, BACKWARD, LINEAR = choose("01.1"), choose("01.2"), choose("02.1")
@@ -29,7 +29,7 @@ def rows_of(exercise, **counts):
             known = [[name]] if name in [mistake.name for mistake in exercise.mistakes] else []
             shared = word.startswith("same")
             relation = Message("relations.whole.multiple", n=1, factor=2.0)
-            lines = [plain("y[3] is 0.25, expected 0.75 (Surname's secret)"),
+            lines = [plain_line("y[3] is 0.25, expected 0.75 (Surname's secret)"),
                      Message(DIAGNOSIS, said=Message("relations.sentence.plain", names="dz", relation=relation))]
             rows.append(Row(student, exercise.number, exercise.file.removesuffix(".py"), status,
                             exercise.points if status == "pass" else 0, exercise.points, 0.1, "note on Surname",
@@ -100,7 +100,7 @@ def test_the_lines_of_a_mistake_include_the_one_that_they_refer_to():
 
 
 def test_the_page_names_nobody_and_needs_nothing_else(school, tmp_path):
-    path = anonymous.write(anonymous.results(school, [SOFTMAX, BACKWARD, LINEAR]), tmp_path / "page.html")
+    path = anonymous.write_page(anonymous.results(school, [SOFTMAX, BACKWARD, LINEAR]), tmp_path / "page.html")
     page = path.read_text(encoding="utf-8")
     for word in ("Surname", "471147", "secret", "0.25", "note on"):
         assert word not in page

@@ -110,7 +110,7 @@ def grade(capsys, place, path, *options):
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_every_row_of_every_delivery_is_the_one_owed(way, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("numpy_transformer.views.write", lambda figure, path: path)
+    monkeypatch.setattr("numpy_transformer.views.write_figure", lambda figure, path: path)
     pupils = make_class(len(HABITS) + 4, habits=FEW.get(way))
     place, system = deliver(way, pupils, tmp_path / "delivery")
     document, _ = grade(capsys, place, tmp_path)
@@ -121,7 +121,7 @@ def test_every_row_of_every_delivery_is_the_one_owed(way, tmp_path, capsys, monk
 @pytest.mark.parametrize("way", ["gradescope", "github", "moodle", "canvas"])
 def test_late_work_loses_what_the_times_of_each_system_say(way, tmp_path, capsys, monkeypatch):
     """Canvas only says that work is late, which is enough for a single deduction."""
-    monkeypatch.setattr("numpy_transformer.views.write", lambda figure, path: path)
+    monkeypatch.setattr("numpy_transformer.views.write_figure", lambda figure, path: path)
     pupils = make_class(30, seed=6, habits=["plain", "zip", "one notebook"])
     place, system = deliver(way, pupils, tmp_path / "delivery")
     moodle_worksheet(pupils, tmp_path / "worksheet.csv", 12, "de")

@@ -31,7 +31,7 @@ def graded(tmp_path_factory):
         path = tmp_path_factory.mktemp("class")
         write(PUPILS, path / "download.zip", **options)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("numpy_transformer.views.write", lambda figure, path: path)
+            patch.setattr("numpy_transformer.views.write_figure", lambda figure, path: path)
             assert main(["grade", str(path / "download.zip"), "--out", str(path / "scores.csv"), "--seed", "3"]) == 0
         return path
     return folder
@@ -39,7 +39,7 @@ def graded(tmp_path_factory):
 
 def fill(capsys, monkeypatch, folder, *options):
     """Fills a gradebook from the table of a class that has been graded. Returns what was printed."""
-    monkeypatch.setattr("numpy_transformer.views.write", lambda figure, path: path)
+    monkeypatch.setattr("numpy_transformer.views.write_figure", lambda figure, path: path)
     code, out, error = run(capsys, "grade", "merge", folder / "scores.csv", "--out", folder / "merged.csv", *options)
     assert code == 0, error
     return out + error

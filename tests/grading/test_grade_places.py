@@ -33,7 +33,7 @@ TRUST = ("--trust-students", "--allow-root")
 def here(tmp_path, monkeypatch):
     """A folder with a class and a table of it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(views, "write", lambda figure, path: path)
+    monkeypatch.setattr(views, "write_figure", lambda figure, path: path)
     for name in ("kim", "zoe"):
         Path("class", name).mkdir(parents=True)
         Path("class", name, SOFTMAX.file).write_text(SOFTMAX.skeleton(), encoding="utf-8")
@@ -69,9 +69,9 @@ def test_what_the_grader_wrote_is_recognized_and_nothing_else(tmp_path):
     report.write_json(gradescope.results(person), path("gradescope.json"))
     report.write_json(github.result(person), path("github.json"))
     many = [row(f"student{i}", "01.1") for i in range(2 * anonymous.SMALL)]
-    anonymous.write(anonymous.results(many, [SOFTMAX]), path("lecture.html"))
+    anonymous.write_page(anonymous.results(many, [SOFTMAX]), path("lecture.html"))
     for kind in ("png", "svg", "pdf"):
-        views.write(matplotlib.figure.Figure((1, 1)), path(f"picture.{kind}"))
+        views.write_figure(matplotlib.figure.Figure((1, 1)), path(f"picture.{kind}"))
     path("empty.csv", "")
     written = os.listdir(tmp_path)
     assert len(written) == 12 and all(is_replaceable(path(name)) for name in [*written, "none.csv"])

@@ -51,7 +51,7 @@ def test_dialects_of_excel(tmp_path, dialect):
 def graded(tmp_path, monkeypatch):
     """A table that was graded earlier, with its record, in the current folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("numpy_transformer.views.write", lambda figure, path: path)
+    monkeypatch.setattr("numpy_transformer.views.write_figure", lambda figure, path: path)
     versions = {"numpy_transformer": "1", "numpy": "2", "python": "3"}
     settings = {"seed": 1, "timeout": 10.0, "memory": 1024, "versions": versions}
     write_json(document(ROWS, settings, summary(ROWS, [])), tmp_path / "scores.json")
@@ -155,7 +155,7 @@ def test_options_that_do_not_fit_are_refused(graded, capsys):
 
 @pytest.mark.parametrize("chosen", [("--students", "student02"), ("--shard", "1/2", "--seed", "1")])
 def test_grading_some_students_enters_nothing_for_the_others(chosen, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("numpy_transformer.views.write", lambda figure, path: path)
+    monkeypatch.setattr("numpy_transformer.views.write_figure", lambda figure, path: path)
     monkeypatch.setattr("numpy_transformer.cli.grade.graded",
                         lambda *given: [row(student.name, "01.1") for student in given[4]])
     write_class(tmp_path / "class", 3, [choose("01.1")])

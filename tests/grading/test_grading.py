@@ -44,7 +44,7 @@ def grade(capsys, folder, out, *options, code=0, picture=False):
     """Rows of the table, standard output and standard error; the picture is drawn if it is asked for."""
     with pytest.MonkeyPatch.context() as patch:
         if not picture:
-            patch.setattr("numpy_transformer.views.write", lambda figure, path: path)
+            patch.setattr("numpy_transformer.views.write_figure", lambda figure, path: path)
         got, text, error = run(capsys, "grade", folder, "--out", out, *SANDBOX, *options)
     assert got == code, error
     return table(out) if code == 0 else None, text, error
@@ -610,7 +610,7 @@ def test_the_journal_is_kept_until_every_output_is_written(tmp_path, monkeypatch
     hand_in(tmp_path / "class" / "kim", BACKWARD, source="")
     out = tmp_path / "scores.csv"
     with monkeypatch.context() as patch:
-        patch.setattr(views, "write", full)
+        patch.setattr(views, "write_figure", full)
         code, _, error = run(capsys, "grade", tmp_path / "class", "--out", out, *SANDBOX)
     assert code == 2 and "no space left" in error and "Traceback" not in error
     with monkeypatch.context() as patch:

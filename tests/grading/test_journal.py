@@ -305,4 +305,4 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
     assert (tmp_path / "scores.csv.bak").read_text(encoding="utf-8") == "first"
     replace_file(path, lambda file: file.write("third"), backup=False)
     assert (tmp_path / "scores.csv.bak").read_text(encoding="utf-8") == "first"
-    assert files.kind_of(path) == "" and files.kind_of(tmp_path / "none") == ""
+    assert files.kind_of_path(path) == "" and files.kind_of_path(tmp_path / "none") == ""

@@ -2,14 +2,14 @@
 
 from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading.gradebooks.people import people
-from numpy_transformer.grading.rows import Row, plain
+from numpy_transformer.grading.rows import Row, plain_line
 
 
 def row(student, number, status="pass", points=None, said=(), **more):
     """Returns a Row with the points that the status gives, or others, and with these texts as its lines."""
     exercise = choose(number)
     full = exercise.points if status == "pass" else 0
-    values = {"seconds": 0.5, "note": "", "lines": list(map(plain, said)), **more}
+    values = {"seconds": 0.5, "note": "", "lines": list(map(plain_line, said)), **more}
     return Row(student, exercise.number, exercise.file.removesuffix(".py"), status, full if points is None else points,
                exercise.points, **values)
 

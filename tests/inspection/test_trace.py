@@ -5,7 +5,7 @@ import pytest
 from helpers.commands import refused, run
 
 import numpy_transformer as nt
-from numpy_transformer.inspection.trace import KINDS, example, table, trace
+from numpy_transformer.inspection.trace import KINDS, example, side_by_side, trace
 
 
 def calls(kind, only="", width=120):
@@ -80,7 +80,7 @@ def test_a_model_can_be_traced_again():
 def test_no_line_of_a_table_is_longer_than_the_width():
     x = np.arange(8.0).reshape(2, 4)
     for width in range(40, 130):
-        lines = table(["x", "dx", "dx by differences"], [x, x, x], width).splitlines()
+        lines = side_by_side(["x", "dx", "dx by differences"], [x, x, x], width).splitlines()
         assert max(map(len, lines)) <= width
 
 
@@ -94,7 +94,7 @@ def test_the_command_prints_all_and_says_that_they_agree(capsys):
 
 def test_in_a_narrow_terminal_the_columns_stand_below_each_other():
     x = np.arange(8.0).reshape(2, 4)
-    wide, narrow = (table(["x", "dx", "numeric"], [x, 2 * x, 3 * x], width) for width in (120, 60))
+    wide, narrow = (side_by_side(["x", "dx", "numeric"], [x, 2 * x, 3 * x], width) for width in (120, 60))
     assert len(wide.splitlines()) == 3 and len(narrow.splitlines()) == 9
     assert max(map(len, narrow.splitlines())) <= 60
     assert sorted(wide.replace("|", " ").split()) == sorted(narrow.split())

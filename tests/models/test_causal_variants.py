@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+from helpers import composed
 
 import numpy_transformer as nt
 from numpy_transformer.pretrained import llama

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.small_checkpoints import SMALL
 
-from numpy_transformer.pretrained import describe, load, load_pretrained, remarks
+from numpy_transformer.pretrained import class_and_options, load, load_pretrained, remarks
 from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
 
 
@@ -220,7 +220,7 @@ def test_no_memory_is_said_before_a_weight_is_read(tmp_path, monkeypatch):
 def test_a_window_limits_the_length(tmp_path):
     shutil.copytree(SMALL / "llama", tmp_path / "x")
     edit(model_type="mistral", architectures=["MistralForCausalLM"], sliding_window=5)(tmp_path / "x")
-    _, options = describe(tmp_path / "x")
+    _, options = class_and_options(tmp_path / "x")
     assert options["max_len"] == 5
     config = json.loads((tmp_path / "x" / "config.json").read_text())
     assert "limited to 5 tokens" in remarks(config)[0]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
-from numpy_transformer.pretrained import describe, load_pretrained, save_pretrained
+from numpy_transformer.pretrained import class_and_options, load_pretrained, save_pretrained
 
 D, D_FF, LAYERS, HEADS, KV_HEADS, VOCAB, LENGTH = 12, 7, 2, 3, 1, 11, 9
 D_HEAD = D // HEADS
@@ -93,7 +93,7 @@ def test_logits_are_those_of_run_c(tmp_path, version, tied):
     assert np.ravel(greedy)[3] == forward(weights, ids[:3])[-1].argmax()
     save_pretrained(model, tmp_path / "folder")                         # as a folder of transformers
     np.testing.assert_array_equal(load_pretrained(tmp_path / "folder", np.float64)(ids), model(ids))
-    assert describe(path)[1] | {"tie_weights": tied} == describe(tmp_path / "folder")[1]
+    assert class_and_options(path)[1] | {"tie_weights": tied} == class_and_options(tmp_path / "folder")[1]
 
 
 def test_a_damaged_file_of_llama2c(tmp_path):

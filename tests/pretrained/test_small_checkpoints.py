@@ -11,7 +11,7 @@ import pytest
 from helpers.small_checkpoints import SIZES, SMALL
 
 import numpy_transformer as nt
-from numpy_transformer.pretrained import build_model, describe, load_pretrained, rules, save_pretrained
+from numpy_transformer.pretrained import build_model, class_and_options, load_pretrained, rules, save_pretrained
 from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
 
 
@@ -56,7 +56,7 @@ def test_a_saved_checkpoint_is_the_same_bit_for_bit(family, tmp_path):
 
 
 def test_describe_gives_the_class_and_the_arguments_of_the_model():
-    model_class, options = describe(SMALL / "llama")
+    model_class, options = class_and_options(SMALL / "llama")
     assert model_class is nt.CausalLanguageModel
     model = build_model("llama", model_class, options)
     loaded = load_pretrained(SMALL / "llama")

@@ -4,7 +4,7 @@ import numpy as np
 
 import numpy_transformer as nt
 from numpy_transformer.module import unfilled
-from numpy_transformer.tasks.fine_tuning import draw
+from numpy_transformer.tasks.fine_tuning import draw_missing_weights
 from numpy_transformer.tasks.runs import arrays_of_model
 
 
@@ -12,7 +12,7 @@ def test_new_weights_are_drawn_and_new_norms_are_the_identity():
     with unfilled():
         model = nt.MaskedLanguageModel(50, 24, 3, 2, max_len=9)
     model.embedding.weight.data = np.full((50, 24), 3)
-    draw(model, np.random.default_rng(0))
+    draw_missing_weights(model, np.random.default_rng(0))
     for name, parameter in model.named_parameters():
         if name == "embedding.weight":
             assert (parameter.data == 3).all()              # it had been filled

@@ -18,7 +18,7 @@ def pseudo(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "ENGLISH", english)
     pseudo_language.write(folder)
     monkeypatch.setenv(texts.VARIABLE, str(folder))
-    return texts.table("food/bread")["oven"]
+    return texts.texts_of("food/bread")["oven"]
 
 
 def test_placeholders_code_and_markup_stay(pseudo):

@@ -50,24 +50,24 @@ def test_a_text_stands_for_another_one_in_the_chosen_language(english, tmp_path,
     (other / "a.ini").write_text("[1]\nnow = Manĝu.\n", encoding="utf-8")
     (other / "b.ini").write_text("[2]\nslow = ${1:slow} Dankon.\n", encoding="utf-8")
     monkeypatch.setenv(texts.VARIABLE, str(tmp_path / "eo"))
-    assert texts.table("meals")["2"] == {"slow": "Eat slowly. Dankon.", "now": "Manĝu."}
+    assert texts.texts_of("meals")["2"] == {"slow": "Eat slowly. Dankon.", "now": "Manĝu."}
     (other / "b.ini").write_text("[2]\nslow = ${1:fast}\n", encoding="utf-8")
     texts._table.cache_clear()
     with pytest.raises(ValueError, match="meals: .*fast"):
-        texts.table("meals")
+        texts.texts_of("meals")
 
 
 def test_lines_of_a_paragraph_are_joined_and_others_are_kept(english, tmp_path):
     (tmp_path / "en" / "soup.ini").write_text(
         "[pot]\ntext = One,\n    two.\n\n    Three,\n    four.\n    | Five,\n    six.\n    | Seven.\n", encoding="utf-8")
-    assert texts.table("soup")["pot"]["text"] == "One, two.\n\nThree, four.\n| Five, six.\n| Seven."
+    assert texts.texts_of("soup")["pot"]["text"] == "One, two.\n\nThree, four.\n| Five, six.\n| Seven."
 
 
 @pytest.mark.parametrize("name", ["xx", "../data", "__pycache__", "en/none"])
 def test_an_unknown_language_is_refused(name, monkeypatch):
     monkeypatch.setenv(texts.VARIABLE, name)
     with pytest.raises(ValueError, match=f"NUMPY_TRANSFORMER_LANGUAGE={re.escape(name)}: there is no such language"):
-        texts.table("bread")
+        texts.texts_of("bread")
 
 
 def test_a_file_that_is_no_ini_is_named(english, tmp_path, monkeypatch):

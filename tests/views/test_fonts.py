@@ -8,7 +8,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from PIL import Image
 
-from numpy_transformer.views import fonts, write
+from numpy_transformer.views import fonts, write_figure
 
 
 @pytest.fixture
@@ -65,9 +65,9 @@ def test_a_font_with_the_letters_is_found_and_used_for_titles_and_ticks(hangul_f
     figure = labeled("가나", "a")
     with warnings.catch_warnings():
         warnings.simplefilter("error")          # Matplotlib warns of a missing glyph
-        write(figure, tmp_path / "with.png")
+        write_figure(figure, tmp_path / "with.png")
         assert all(text.get_fontfamily()[-1] == "Test Squares" for text in [figure.axes[0].title, *figure.axes[0].get_xticklabels()])
-        write(labeled("ab", "a"), tmp_path / "without.png")
+        write_figure(labeled("ab", "a"), tmp_path / "without.png")
     assert dark(tmp_path / "with.png") > dark(tmp_path / "without.png") + 300          # four filled squares of 13 pixels
     assert capfd.readouterr().err == ""
 
@@ -76,10 +76,10 @@ def test_without_such_a_font_one_sentence_names_one_to_install(no_fonts, tmp_pat
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for name in ("one.png", "two.svg"):
-            write(labeled("가나", "a"), tmp_path / name)
+            write_figure(labeled("가나", "a"), tmp_path / name)
     said = capfd.readouterr().err
     assert said.count("\n") == 1 and "HANGUL SYLLABLE GA" in said and "fonts-noto-cjk" in said
-    write(labeled("ᚠ"), tmp_path / "other.png")             # a rune: DejaVu has none
+    write_figure(labeled("ᚠ"), tmp_path / "other.png")             # a rune: DejaVu has none
     assert "RUNIC" in capfd.readouterr().err
 
 
@@ -90,5 +90,5 @@ def test_letters_of_the_default_font_are_drawn_once_and_other_warnings_stay(tmp_
         calls.append(1)
         warnings.warn("something else", UserWarning, stacklevel=1)
     with pytest.warns(UserWarning, match="something else"):
-        fonts.draw(labeled("äπ"), write_once)
+        fonts.draw_with_fonts(labeled("äπ"), write_once)
     assert calls == [1]

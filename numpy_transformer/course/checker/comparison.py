@@ -97,7 +97,7 @@ def lost_precision(name, yours, right, all_right):
     return Message("comparison.precision.lost", name=name, dtype=str(yours.dtype))
 
 
-def fingerprint(observation):
+def answer_fingerprint(observation):
     """Returns what distinguishes most answers.
 
     This is the type of an error, or the shape, a weighted sum and the sum of absolute values of each output.

@@ -96,7 +96,7 @@ LIKE = {
 }
 
 
-def find(name):
+def find_component(name):
     """Returns (name, Component) for a name in any case. Raises: ValueError that lists all of them."""
     for known, component in LIKE.items():
         if known.lower() == name.lower():

@@ -10,7 +10,7 @@ import numpy as np
 from ..exercises.definition import AGREE, MOST_STEPS
 from ..exercises.observation import Observation, changes, observe
 from ..sandbox.inside.worker import Function, instances
-from .comparison import (agreement_on_changes, close, equal, fingerprint, is_close, matches, matches_in_case,
+from .comparison import (agreement_on_changes, answer_fingerprint, close, equal, is_close, matches, matches_in_case,
                          same_changes, similar)
 from .messages import reported
 
@@ -86,7 +86,7 @@ class AnswerKey:
             self.fingerprints[mistakes] = None
             if self.variant(mistakes):
                 observation, = self.observations(mistakes, [self.main_cases[self.smallest_case]])
-                self.fingerprints[mistakes] = fingerprint(observation)
+                self.fingerprints[mistakes] = answer_fingerprint(observation)
             del self.variants[mistakes]
         return self.fingerprints[mistakes]
 
@@ -163,7 +163,7 @@ class AnswerKey:
         if all(answer.error for answer in answers) or (count > 2 and only_discrete):
             return
         answer = answers[self.smallest_case]
-        small = fingerprint(answer)
+        small = answer_fingerprint(answer)
         effects = {mistake: self.effects(mistake, answer) for mistake in self.exercise.mistakes}
         chosen = self.exercise.mistakes
         if count > 2:

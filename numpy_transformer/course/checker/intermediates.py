@@ -64,7 +64,7 @@ class SolutionValues:
         """Returns (fingerprints, groups, forms) of case i, one a row: of values and transposes, or of their parts."""
         if (i, parts) not in self.tables:
             found = [(fingerprints.fingerprint(part), group, form) for group, array in self.kept[i]
-                     for part, form in (parts_of(array) if parts else forms_of(array))]
+                     for part, form in (loop_parts(array) if parts else forms_of(array))]
             found = [row for row in found if row[0] is not None]
             rows = np.array([row for row, _, _ in found]).reshape(-1, WIDTH)
             self.tables[i, parts] = rows, np.array([g for _, g, _ in found], int), np.array([f for _, _, f in found])
@@ -101,7 +101,7 @@ def forms_of(array):
         yield array.swapaxes(-1, -2), "transposed"
 
 
-def parts_of(array):
+def loop_parts(array):
     """Yields what a loop over the first axes sees."""
     for axes in range(1, array.ndim):
         for at in itertools.islice(np.ndindex(array.shape[:axes]), MOST_PARTS):

@@ -141,7 +141,7 @@ def array_table(title, array, at=None, wrong=None):
             return ""
         return markup.WRONG if marks[rows.start + i, columns.start + j - 1] else markup.RIGHT
 
-    return markup.table(headings, body, caption, style)
+    return markup.html_table(headings, body, caption, style)
 
 
 def window(size, index, most):

@@ -22,7 +22,7 @@ from ..exercises.observation import copy_arrays
 from ..sandbox.inside.worker import report_error
 from .cell_source import file_of
 from .comparison import is_close
-from .components import BLOCK, OFF, find, means, same_name
+from .components import BLOCK, OFF, find_component, means, same_name
 from .diagnosis import AnswerKey
 from .in_process import run_in_this_process
 from .messages import raised
@@ -42,7 +42,7 @@ class AdaptedClass:
 
     def __init__(self, cls, name):
         self.cls = cls
-        self.name, self.component = find(name)
+        self.name, self.component = find_component(name)
         self.names, self.notes = None, []       # {name of the exercise's parameter: name of the student's}
         self.fixed = {}
         for argument, value in (("eps", 1e-5), ("temperature", 1.0), ("offset", 0)):

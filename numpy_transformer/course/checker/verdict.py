@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...texts import Message, listed, render
-from ..exercises.observation import changed, same
+from ..exercises.observation import changed, same_array
 from .comparison import close, compare_arrays, compare_shapes, lost_precision, show_entry, unlike
-from .messages import (DIAGNOSIS, NO_NAME, about_case, about_count, about_error, about_helper, about_mistakes,
-                       about_order, about_parameters, about_type, reported)
+from .messages import (DIAGNOSIS, NO_NAME, about_case, about_count, about_error, about_helper, about_mistakes, about_order,
+                       about_parameters, about_type, reported)
 from .relations import explains_everything, relations
 
 SEQUENCES = "list", "tuple", "range", "MaskedArray", "matrix"       # types that NumPy can convert to arrays
@@ -284,7 +284,7 @@ def check_arguments_unchanged(answer_key, run):
 
 def check_second_call(answer_key, run):
     for case, result in zip(answer_key.cases, run.results):
-        if case.role == "again" and not all(map(same, result.outputs, run.results[0].outputs)):
+        if case.role == "again" and not all(map(same_array, result.outputs, run.results[0].outputs)):
             return Verdict("fail", "repeated", Message("verdict.right_values.repeated"), right=True)
 
 

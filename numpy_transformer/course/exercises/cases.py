@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ...texts import table
+from ...texts import texts_of
 from ..sandbox.inside.worker import Function, instances
 
 # All sizes and all ratios of sizes differ, so that a wrong factor can be attributed to one of them. The square case
@@ -53,7 +53,7 @@ def draw_cases(exercise, seed):
         arguments = exercise.inputs(rng, n)
         note = note_of(key, exercise.size_letters)
         if all(isinstance(value, (int, float)) for value in arguments):
-            note = words("drawn")               # numbers that need not have the sizes that the note describes
+            note = case_words("drawn")               # numbers that need not have the sizes that the note describes
         cases.append(make_case(exercise, note, arguments, {**sizes, "N": math.prod(n.lead)}))
         has_arguments = cases[0].inputs or cases[0].calls
         if not has_arguments:                   # a question: one case is enough
@@ -66,17 +66,17 @@ def draw_cases(exercise, seed):
     return cases + repeated
 
 
-def words(key, **values):
-    return table("exercises")["cases"][key].format(**values)
+def case_words(key, **values):
+    return texts_of("exercises")["cases"][key].format(**values)
 
 
 def note_of(key, letters):
     """Returns the note of one of SIZES. Of the square case, it names the equal sizes among these letters."""
     if key != "square":
-        return words(key)
+        return case_words(key)
     equal = [[letter for letter in group if letter in letters] for group in EQUAL]
     named = ", ".join(" = ".join(group) for group in equal if len(group) > 1)
-    return words("square", sizes=named or words("equal"))
+    return case_words("square", sizes=named or case_words("equal"))
 
 
 def make_case(exercise, note, arguments, sizes):
@@ -84,7 +84,7 @@ def make_case(exercise, note, arguments, sizes):
     return Case(note, *arguments, sizes) if exercise.is_class else Case(note, arguments, (), sizes)
 
 
-def describe(exercise, case):
+def describe_case(exercise, case):
     """Returns the note of a case and its arguments: the shapes of arrays, and other values."""
     parts = [f"{name} {brief(value)}" for name, value in zip(exercise.parameters, case.inputs)]
     parts += [f"{method}({', '.join(map(brief, arguments))})" for method, arguments in case.calls]
@@ -96,15 +96,15 @@ def brief(value):
     if isinstance(value, (tuple, list)):
         parts = list(map(brief, value))
         all_equal = len(parts) >= 3 and len(set(parts)) == 1
-        return words("times", count=len(parts), part=parts[0]) if all_equal else f"[{', '.join(parts)}]"
+        return case_words("times", count=len(parts), part=parts[0]) if all_equal else f"[{', '.join(parts)}]"
     if isinstance(value, Function):
-        return words("function")
+        return case_words("function")
     return str(value.shape if isinstance(value, np.ndarray) else value)
 
 
 def labels(exercise, case):
     """Returns a name for each of the case's arrays."""
-    calls = [(words("argument", method=method), arguments) for method, arguments in case.calls]
+    calls = [(case_words("argument", method=method), arguments) for method, arguments in case.calls]
     named = (*zip(exercise.parameters, case.inputs), *calls)
     return [name for name, value in named for _ in instances(value, np.ndarray)]
 

@@ -12,7 +12,7 @@ import textwrap
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Mapping
 
-from ...texts import table
+from ...texts import texts_of
 from . import cases, sheet
 from .observation import observe
 
@@ -94,7 +94,7 @@ class Exercise:
     @property
     def texts(self):
         """{key: text} in the language of the moment."""
-        return self.words or table("exercises")[self.number]
+        return self.words or texts_of("exercises")[self.number]
 
     @property
     def title(self):
@@ -155,7 +155,7 @@ class Exercise:
 
     def describe(self, case):
         """Returns the note of a case and its arguments."""
-        return cases.describe(self, case)
+        return cases.describe_case(self, case)
 
     def labels(self, case):
         """Returns a name for each of the case's arrays."""

@@ -25,7 +25,7 @@ def uniform(rng, shape):
     return rng.integers(2 ** 16, size=shape) / 2 ** 16
 
 
-def draw(rng, n):
+def draw_inputs(rng, n):
     """p is a multiple of 1/16 and never 1/2, where confusing p and 1 - p would have no effect."""
     x = rng.standard_normal((*n.lead, n.D))
     x[..., ::5] = 0
@@ -79,7 +79,7 @@ EXERCISES = [
     Exercise(
         "13.1", minutes=5, lines=4,
         solution=dropout, reference=lambda x, u, p, training: make_layer(u, p, training)(x),
-        inputs=draw, edges=edge_cases,
+        inputs=draw_inputs, edges=edge_cases,
         must_be_zero={"training_y_0": dropped},
         mistakes=(
             Mistake("DRP-1", {" / (1 - p)": ""}),
@@ -98,7 +98,7 @@ EXERCISES = [
     Exercise(
         "13.2", minutes=5, lines=4,
         solution=dropout_backward, reference=by_dropout_backward, outputs=("dx",),
-        inputs=lambda rng, n: with_dy(rng, draw(rng, n)),
+        inputs=lambda rng, n: with_dy(rng, draw_inputs(rng, n)),
         must_be_zero={"training_dx_0": dropped},
         edges=lambda rng: [(note, with_dy(rng, arguments)) for note, arguments in edge_cases(rng)],
         mistakes=(

@@ -16,7 +16,7 @@ def finite_difference(f, x, h):
     return gradient
 
 
-def draw(rng, n):
+def draw_inputs(rng, n):
     """f couples all entries, so that an entry that is not restored has an effect; a large h tells formulas apart."""
     f = Function("lambda x: np.sum(w * np.tanh(x)) + np.log(np.sum(np.exp(x)))", w=rng.standard_normal(n.lead))
     return f, rng.standard_normal(n.lead), 0.01 * n.B
@@ -50,7 +50,7 @@ WRITTEN = f"{STEP}\n        step[at] = h\n        gradient[at] = {QUOTIENT}"
 EXERCISES = [
     Exercise(
         "02.3", minutes=15, lines=6,
-        solution=finite_difference, reference=by_gradcheck, inputs=draw, edges=small_step, outputs=("gradient",),
+        solution=finite_difference, reference=by_gradcheck, inputs=draw_inputs, edges=small_step, outputs=("gradient",),
         mistakes=(
             Mistake("FD-1a", {"f(x - step)": "f(x)", "(2 * h)": "h"}),
             Mistake("FD-2a", {"(2 * h)": "h"}),

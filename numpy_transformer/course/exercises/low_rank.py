@@ -13,7 +13,7 @@ def lora_backward(x, weight, A, B, s, dy):
     return dx.reshape(x.shape), dA, dB
 
 
-def draw(rng, n, rank=None):
+def draw_inputs(rng, n, rank=None):
     rank = n.H + 2 if rank is None else rank
     arrays = [rng.standard_normal(shape) for shape in ((*n.lead, n.D), (n.D, n.F), (n.D, rank), (rank, n.F))]
     return *arrays, round(float(rng.uniform(1.5, 2.5)), 3), rng.standard_normal((*n.lead, n.F))
@@ -45,7 +45,7 @@ DX = "drows @ weight.T + du @ A.T"
 EXERCISES = [
     Exercise(
         "21.1", minutes=15, lines=6,
-        solution=lora_backward, reference=by_layer, inputs=draw, edges=special, outputs=("dx", "dA", "dB"),
+        solution=lora_backward, reference=by_layer, inputs=draw_inputs, edges=special, outputs=("dx", "dA", "dB"),
         mistakes=(
             Mistake("LOR-2a", {"drows @ weight.T + du @ A.T": "drows @ weight.T"}),
             Mistake("LOR-2b", {"drows @ weight.T + du @ A.T": "du @ A.T"}),

@@ -26,7 +26,7 @@ def layer_norm_backward(x, gamma, eps, dy):
     return dx, dgamma, dbeta
 
 
-def draw(rng, shape):
+def draw_inputs(rng, shape):
     """x with mean far from 0 and variance far from 1, a gamma that is not 1, a beta, an eps, and dy.
 
     eps is large, so that a wrong place of eps has a visible effect.
@@ -40,10 +40,10 @@ def draw(rng, shape):
 def inputs_and_edges(pick):
     """Returns `inputs` and `edges` of an exercise whose arguments `pick` chooses from what `draw` returns."""
     def edges(rng):
-        x, *others = draw(rng, (3, 6))
+        x, *others = draw_inputs(rng, (3, 6))
         x[1] = 0                                # a row with variance 0
-        return [("as_many_rows_as", pick(*draw(rng, (6, 6)))), ("row_zeros", pick(x, *others))]
-    return {"inputs": lambda rng, n: pick(*draw(rng, (*n.lead, n.D))), "edges": edges}
+        return [("as_many_rows_as", pick(*draw_inputs(rng, (6, 6)))), ("row_zeros", pick(x, *others))]
+    return {"inputs": lambda rng, n: pick(*draw_inputs(rng, (*n.lead, n.D))), "edges": edges}
 
 
 def package_layer_norm(gamma, beta, eps):

@@ -3,8 +3,8 @@
 import numpy as np
 
 from .definition import Exercise, Mistake
+from .normalization import draw_inputs, package_layer_norm
 from .shared import Parameter
-from .normalization import draw, package_layer_norm
 
 
 class LayerNorm:
@@ -35,8 +35,8 @@ def use_twice(rng, shape, longer):
 
     The third forward follows a backward, whose gradients it must leave as they are.
     """
-    x, gamma, beta, eps, dy = draw(rng, shape)
-    later, *_, dlater = draw(rng, (shape[0] + longer, *shape[1:]))
+    x, gamma, beta, eps, dy = draw_inputs(rng, shape)
+    later, *_, dlater = draw_inputs(rng, (shape[0] + longer, *shape[1:]))
     return (gamma, beta, eps), (("forward", (x,)), ("forward", (later,)), ("backward", (dlater,)),
                                 ("forward", (x ** 2,)), ("backward", (dy + 1,)), ("backward", (dy,)))
 

@@ -44,7 +44,7 @@ def copy_arrays(value):
 def changed(before, after):
     """Returns the indices of the arrays in `before` that differ in `after`, or are missing there."""
     after = [*after, *[None] * len(before)]
-    return tuple(i for i, (a, b) in enumerate(zip(before, after)) if b is None or not same(a, b))
+    return tuple(i for i, (a, b) in enumerate(zip(before, after)) if b is None or not same_array(a, b))
 
 
 def changes(before, after):
@@ -52,7 +52,7 @@ def changes(before, after):
     return {i: after[i] if i < len(after) else None for i in changed(before, after)}
 
 
-def same(a, b):
+def same_array(a, b):
     """Returns True if two arrays have the same dtype, shape and values; NaN equals NaN."""
     if a.dtype != b.dtype or a.shape != b.shape:
         return False

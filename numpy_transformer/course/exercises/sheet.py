@@ -7,7 +7,7 @@ import ast
 import re
 import textwrap
 
-from ...texts import table
+from ...texts import texts_of
 from ...texts.width import wrap
 
 WIDTH = 120
@@ -17,7 +17,7 @@ COMMENT = re.compile(r"# \{(\w+)\}")
 
 def skeleton(exercise):
     """Returns the file that a student starts with."""
-    words = table("exercises")["sheet"]
+    words = texts_of("exercises")["sheet"]
     about = words["one_line" if exercise.lines == 1 else "lines"].format(lines=exercise.lines, minutes=exercise.minutes)
     if exercise.keeps_float32:
         about += f" {words['float32']}"
@@ -67,7 +67,7 @@ def with_todo(source, methods):
     """Returns the source with a TODO in place of the body of the function, or of these methods of the class."""
     tree, lines = ast.parse(source).body[0], source.splitlines()
     functions = [item for item in tree.body if isinstance(item, ast.FunctionDef) and item.name in methods] or [tree]
-    words = table("exercises")["sheet"]
+    words = texts_of("exercises")["sheet"]
     for function in reversed(functions):
         first = function.body[ast.get_docstring(function) is not None]
         takes = [argument for argument in function.args.args if argument.arg != "self"]

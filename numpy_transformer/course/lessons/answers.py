@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from .files import lesson_number
-from .words import words
-from .wrapping import fill, reflow
+from .words import lesson_words
+from .wrapping import fill_lines, reflow
 
 HEADING = "## Answers to the closing questions"
 BLOCK = re.compile(r"<details>\s*<summary>\s*(\d\d[a-z]?) .*?</summary>(.*?)</details>", re.S)
@@ -44,10 +44,11 @@ class Answers:
         """Returns the answer with this number, or the next one if there is no number, or a sentence why there is none."""
         later = [n for n in self.texts if n > self.latest]
         if not number and not later:
-            return fill(f"  {words('answers.all')}", "    ")
+            return fill_lines(f"  {lesson_words('answers.all')}", "    ")
         number = number or str(min(later))
         if not number.isdecimal() or int(number) not in self.texts:
-            sentence = words("answers.unknown", number=number, numbers=", ".join(map(str, self.texts)), first=min(self.texts))
-            return fill(f"  {sentence}", "    ")
+            sentence = lesson_words("answers.unknown", number=number, numbers=", ".join(map(str, self.texts)),
+                                    first=min(self.texts))
+            return fill_lines(f"  {sentence}", "    ")
         self.latest = int(number)
         return f"\n{reflow(f'{number}. {self.texts[self.latest]}')}\n"

@@ -22,7 +22,7 @@ def script():
     return Path(path) if lesson_number(path) else None
 
 
-def number():
+def running_lesson():
     """Returns the number of the lesson that runs, or None if nothing tells it.
 
     A notebook knows it from `lesson.start`, or from its own name, which VS Code and Jupyter's server give to the kernel.

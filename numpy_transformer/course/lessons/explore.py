@@ -3,7 +3,7 @@
 import tracemalloc
 
 from ...module import Module, is_module
-from .words import words
+from .words import lesson_words
 
 
 class LatestCalls:
@@ -67,10 +67,10 @@ def open_module(module, name, calls):
     from ...explorer import explore
 
     if not is_module(module):
-        raise TypeError(words("variables.no_module", name=name, type=type(module).__name__))
+        raise TypeError(lesson_words("variables.no_module", name=name, type=type(module).__name__))
     call = calls.inputs_of(module)
     if call is None:
-        raise ValueError(words("variables.not_called", name=name))
+        raise ValueError(lesson_words("variables.not_called", name=name))
     inputs, output = call
     criterion, targets = calls.loss_of(output)
     return explore(module, inputs, targets, criterion, title=name).open()

@@ -6,7 +6,7 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
-from .words import words
+from .words import lesson_words
 
 NAME = re.compile(r"(\d\d[a-z]?)_\w+\.(?:py|ipynb)")
 WRITTEN = re.compile(r"(\d{1,2})([a-z]?)", re.IGNORECASE)
@@ -57,7 +57,7 @@ def original_lessons():
     """Returns the folder of the checkout's or the installed lessons. Raises ValueError if there is none."""
     folder = CHECKOUT if lessons_in(CHECKOUT) else installed_lessons()
     if folder is None:
-        raise ValueError(words("files.none"))
+        raise ValueError(lesson_words("files.none"))
     return folder
 
 
@@ -87,9 +87,9 @@ def copy_lessons(folder):
     folder, source = Path(folder), original_lessons()
     existing = next((path for path in (folder, *folder.absolute().parents) if path.exists()), None)
     if existing is not None and not existing.is_dir():
-        raise ValueError(words("files.target_is_file", path=existing))
+        raise ValueError(lesson_words("files.target_is_file", path=existing))
     if folder.resolve() == source.resolve():
-        raise ValueError(words("files.target_is_source", folder=folder))
+        raise ValueError(lesson_words("files.target_is_source", folder=folder))
     files = [*lessons_in(source).values(), *sorted(source.glob("*.md")), *sorted(source.glob("*/*.md"))]        # ko/05_attention.md
     copies = {folder / file.relative_to(source): file for file in files}
     missing = [copy for copy in copies if not copy.exists()]

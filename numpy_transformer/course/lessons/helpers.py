@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from . import environment
-from .words import words
+from .words import lesson_words
 from .wrapping import terminal_width, wrapped
 
 # Set while a lesson is stepped through:
@@ -23,9 +23,9 @@ def show(**arrays):
         array = np.asarray(array)
         line = f"  {name} {array.shape} {array.dtype}"
         if array.size > 1 and array.dtype.kind == "f":
-            line += f"  {words('show.range', smallest=array.min(), mean=array.mean(), largest=array.max())}"
+            line += f"  {lesson_words('show.range', smallest=array.min(), mean=array.mean(), largest=array.max())}"
             if array.shape[-1] > 1 and np.allclose(array.sum(-1), 1, atol=1e-6):
-                line += f"  {words('show.rows')}"
+                line += f"  {lesson_words('show.rows')}"
         print(wrapped(line))
         if array.size <= 30:
             text = np.array2string(array, min(75, terminal_width() - 5), precision=4, suppress_small=True)
@@ -52,7 +52,7 @@ def claim(text, condition, detail=""):
     """
     text, detail = translated(text), translated(detail)
     if not np.all(condition):
-        raise BrokenClaim(words("claim.broken", text=text, detail=detail).rstrip())
+        raise BrokenClaim(lesson_words("claim.broken", text=text, detail=detail).rstrip())
     print(wrapped(f"  ✓ {text}   ({detail})" if detail else f"  ✓ {text}"))
 
 
@@ -76,14 +76,14 @@ def predict(question, answer, why=""):
     """
     asking = ask_in_notebook if ask is None and environment.in_notebook() else ask
     question = translated(question)
-    shown = words(f"question.{answer}") if answer in ("yes", "no") else str(translated(answer))
+    shown = lesson_words(f"question.{answer}") if answer in ("yes", "no") else str(translated(answer))
     guess = None if asking is None else answer_of_reader(asking, wrapped(f"  ? {question}") + "  ", answer)
     if guess is None:
         print(wrapped(f"  ? {question}  {shown}"))
     elif agrees(guess, answer) or agrees(guess, shown):
-        print(wrapped(f"    {words('question.correct', answer=shown)}"))
+        print(wrapped(f"    {lesson_words('question.correct', answer=shown)}"))
     else:
-        print(wrapped(f"    {words('question.wrong', answer=shown)}"))
+        print(wrapped(f"    {lesson_words('question.wrong', answer=shown)}"))
         if why:
             print(wrapped(f"    {translated(why)}"))
 
@@ -92,7 +92,7 @@ def answer_of_reader(asking, question, answer):
     """Returns what the reader answers: "" to see the answer, or None without a reader. Asks again for a yes or no."""
     guess = asking(question)
     while yes_or_no(answer) and guess and guess.strip() and not yes_or_no(guess):
-        guess = asking(f"    {words('question.yes_or_no')}  ")
+        guess = asking(f"    {lesson_words('question.yes_or_no')}  ")
     return guess
 
 
@@ -118,7 +118,7 @@ def yes_or_no(text):
     first = str((normalized(text) or [""])[0])
     meanings = {"y": "yes", "yes": "yes", "n": "no", "no": "no"}
     for meaning in ("yes", "no"):
-        meanings.update(dict.fromkeys(words(f"question.{meaning}_words").lower().split(), meaning))
+        meanings.update(dict.fromkeys(lesson_words(f"question.{meaning}_words").lower().split(), meaning))
     return meanings.get(first)
 
 
@@ -135,12 +135,12 @@ def figure(name, picture):
 
     if silent:
         return
-    number = environment.number()
+    number = environment.running_lesson()
     path = save(picture, environment.figure_folder(), f"{number}_{name}" if number else name)
     if environment.in_notebook():
         with contextlib.suppress(ImportError):
             from IPython.display import Image, display
             display(Image(filename=str(path)))
-    print(f"  {words('run.figure', path=os.path.relpath(path))}")
+    print(f"  {lesson_words('run.figure', path=os.path.relpath(path))}")
     if drawn is not None:
         drawn(path)

@@ -7,7 +7,7 @@ from pathlib import Path
 from .cells import asks, cells, divided
 from .files import START, lesson_number
 from .translation import Translation
-from .words import words
+from .words import lesson_words
 
 METADATA = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python"}}
@@ -21,11 +21,11 @@ def write_notebook(lesson, out):
     """
     out = Path(out)
     if out.suffix != ".ipynb":
-        raise ValueError(words("notebook.no_name", path=str(out)))
+        raise ValueError(lesson_words("notebook.no_name", path=str(out)))
     if not out.parent.is_dir():
-        raise ValueError(words("notebook.no_folder", folder=str(out.parent)))
+        raise ValueError(lesson_words("notebook.no_folder", folder=str(out.parent)))
     if out.exists():
-        raise ValueError(words("notebook.exists", path=str(out)))
+        raise ValueError(lesson_words("notebook.exists", path=str(out)))
     out.write_text(json.dumps(notebook(lesson), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return out
 
@@ -43,10 +43,10 @@ def notebook(lesson):
         for part in divided(cell, alone=True):
             contents.append(("question" if asks(part) else "code", part.text.replace(f"{START})", f'{START}, "{number}")')))
     if any(kind == "question" for kind, _ in contents):
-        contents.insert(1, ("markdown", words("notebook.questions")))
+        contents.insert(1, ("markdown", lesson_words("notebook.questions")))
     answers = translation.answers()
     if answers:
-        contents.append(("markdown", folded(answers)))
+        contents.append(("markdown", folded_answers(answers)))
     return {"cells": [notebook_cell(kind, text, f"lesson-{number}-{n}") for n, (kind, text) in enumerate(contents, 1)],
             "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
 
@@ -59,7 +59,7 @@ def notebook_cell(kind, text, name):
     return {"cell_type": "code", "id": name, "metadata": metadata, "source": source, "execution_count": None, "outputs": []}
 
 
-def folded(answers):
+def folded_answers(answers):
     """Returns the answers to the closing questions, of which the reader sees a line until it is unfolded."""
     items = [re.sub(r"\n(?=.)", "\n   ", f"{number}. {answer}") for number, answer in answers.items()]
-    return "\n\n".join([f"<details><summary>{words('notebook.answers')}</summary>", *items, "</details>"])
+    return "\n\n".join([f"<details><summary>{lesson_words('notebook.answers')}</summary>", *items, "</details>"])

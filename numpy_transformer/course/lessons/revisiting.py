@@ -9,8 +9,8 @@ import numpy as np
 from . import helpers
 from .explore import LatestCalls
 from .steps import Runner
-from .words import say, words
-from .wrapping import fill
+from .words import lesson_words, say
+from .wrapping import fill_lines
 
 
 class Revisitor(Runner):
@@ -64,7 +64,7 @@ class Revisitor(Runner):
             self.namespace.clear()
             self.namespace.update(self.at_start)
             self.calls = LatestCalls()
-        print(fill(f"  {self.describe_restoring(first, wanted)}", "    "), flush=True)
+        print(fill_lines(f"  {self.describe_restoring(first, wanted)}", "    "), flush=True)
         if first == 0:
             self.changed = False
         for self.at in range(first, wanted):
@@ -76,15 +76,15 @@ class Revisitor(Runner):
     def describe_restoring(self, first, wanted):
         """Returns a sentence about the cells from `first` to before `wanted`, which bring the variables to `wanted`."""
         again = first == 0 and self.seconds     # False if no cell has run yet
-        gone = words("restore.changes_gone") if self.changed else ""
+        gone = lesson_words("restore.changes_gone") if self.changed else ""
         if self.same(first, wanted):
-            return words("restore.at_start") + gone
+            return lesson_words("restore.at_start") + gone
         count = "many" if wanted - first > 1 else "one"
-        sentence = words(f"restore.{count}_{'again' if again else 'first'}", first=first + 1, last=wanted)
+        sentence = lesson_words(f"restore.{count}_{'again' if again else 'first'}", first=first + 1, last=wanted)
         seconds = sum(self.seconds.get(n, 0) for n in range(first, wanted))
         if seconds >= 1:
-            sentence += f" {words('restore.seconds', seconds=seconds)}"
-        return sentence + words("restore.variables", cell=wanted + 1) + gone if again else sentence
+            sentence += f" {lesson_words('restore.seconds', seconds=seconds)}"
+        return sentence + lesson_words("restore.variables", cell=wanted + 1) + gone if again else sentence
 
     def run_silently(self):
         """Runs the current cell without its output and questions. Returns False after an error or Ctrl-C."""

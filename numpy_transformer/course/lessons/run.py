@@ -6,16 +6,16 @@ import sys
 
 from .stepper import Stepper
 from .steps import Runner
-from .words import words
+from .words import lesson_words
 
 
 def parse_arguments(arguments):
     """Returns True if a lesson's arguments ask for --step and there is a terminal for it."""
-    parser = argparse.ArgumentParser(description=words("run.description"))
-    parser.add_argument("--step", action="store_true", help=words("run.step"))
+    parser = argparse.ArgumentParser(description=lesson_words("run.description"))
+    parser.add_argument("--step", action="store_true", help=lesson_words("run.step"))
     step = parser.parse_args(arguments).step
     if step and not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
-        print(words("run.no_terminal"), file=sys.stderr)
+        print(lesson_words("run.no_terminal"), file=sys.stderr)
         return False
     return step
 
@@ -39,7 +39,7 @@ def run_lesson(path, step):
         sys.stdout.flush()
         return int(bool(runner.failed))
     except (EOFError, KeyboardInterrupt) as stop:
-        print(f"\n{words('run.stopped', cell=runner.at + 1, cells=len(runner.cells))}")
+        print(f"\n{lesson_words('run.stopped', cell=runner.at + 1, cells=len(runner.cells))}")
         return 130 if isinstance(stop, KeyboardInterrupt) else int(bool(runner.failed))
     except BrokenPipeError:                     # whatever read the output has ended, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())      # Python does not try to write the rest at exit

@@ -11,8 +11,8 @@ from .revisiting import Revisitor
 from .stepper_keys import KEYS, explained, prompt
 from .variables import print_page, print_value, print_variables
 from .viewer import open_picture
-from .words import say, words
-from .wrapping import fill, reflow
+from .words import lesson_words, say
+from .wrapping import fill_lines, reflow
 
 
 class Stepper(Revisitor):
@@ -67,11 +67,11 @@ class Stepper(Revisitor):
         """Prints the current cell, up to its first question if it has not been run."""
         cell, place = self.cells[self.at], {"cell": self.at + 1, "cells": len(self.cells)}
         if cell.prose is not None:
-            print(f"\n--- {words('cell.place', **place)}\n\n{reflow(cell.prose)}")
+            print(f"\n--- {lesson_words('cell.place', **place)}\n\n{reflow(cell.prose)}")
         else:
             source = cell if self.latest == self.at else divided(cell)[0]
             self.shown[self.at] = 1
-            heading = fill(f"--- {words('cell.titled', title=cell.title, **place)}", "    ")
+            heading = fill_lines(f"--- {lesson_words('cell.titled', title=cell.title, **place)}", "    ")
             print(f"\n{heading}\n\n{source.numbered_source}\n")
 
     def parts(self, index):
@@ -90,7 +90,7 @@ class Stepper(Revisitor):
             else:
                 self.run_straight(self.at)
         except KeyboardInterrupt:
-            print(f"\n{words('run.interrupted')}")
+            print(f"\n{lesson_words('run.interrupted')}")
             self.pausing = True
         if self.at in self.failed:
             self.pausing = True
@@ -193,13 +193,14 @@ class Stepper(Revisitor):
 
     def explore(self, expression):
         if self.ready():
-            print_page(expression, self.namespace, words("variables.title", number=lesson_number(self.path)), self.calls)
+            print_page(expression, self.namespace, lesson_words("variables.title", number=lesson_number(self.path)),
+                       self.calls)
 
     def python(self):
         if self.ready():
             with contextlib.suppress(SystemExit):           # exit() returns to the lesson
                 self.changed = True
-                code.interact(fill(words("variables.python")), local=self.namespace, exitmsg="")
+                code.interact(fill_lines(lesson_words("variables.python")), local=self.namespace, exitmsg="")
 
     def open_figure(self):
         if self.figure is None:

@@ -1,7 +1,7 @@
 """What the stepper prints about its keys."""
 
-from .words import words
-from .wrapping import columns, fill, terminal_width
+from .words import lesson_words
+from .wrapping import columns, fill_lines, terminal_width
 
 # {what a key does: how the prompt writes it}, in the order of the prompt
 KEYS = {"next": "Enter", "back": "b", "go_to": "g", "list": "l", "answers": "a", "print": "p", "variables": "v",
@@ -22,7 +22,7 @@ def prompt(names: list[str], at_end: bool = False) -> str:
     """
     lines, room = [""], terminal_width() - TYPED
     for name in names:
-        key = words("keys.end" if name == "next" and at_end else f"keys.{name}", key=KEYS[name])
+        key = lesson_words("keys.end" if name == "next" and at_end else f"keys.{name}", key=KEYS[name])
         key += ": " if name == names[-1] else ""
         if lines[-1] and columns(lines[-1]) + 2 + columns(key) >= room:
             lines.append("")
@@ -32,4 +32,4 @@ def prompt(names: list[str], at_end: bool = False) -> str:
 
 def explained() -> str:
     """Returns a line about each key, wrapped to the terminal."""
-    return "\n".join(fill(f"  {key:9}  {words(f'help.{name}')}", " " * 13) for name, key in EXAMPLES.items())
+    return "\n".join(fill_lines(f"  {key:9}  {lesson_words(f'help.{name}')}", " " * 13) for name, key in EXAMPLES.items())

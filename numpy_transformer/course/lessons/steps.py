@@ -10,7 +10,7 @@ from . import helpers
 from .cells import cells
 from .files import lesson_number
 from .translation import Translation
-from .words import words
+from .words import lesson_words
 from .wrapping import wrapped
 
 
@@ -100,7 +100,7 @@ def print_error(kind, error, trace):
     from ...views import FolderNotWritable  # matplotlib is slow to import; a lesson that can raise this has imported it
     if kind is helpers.BrokenClaim:
         frames = [frame for frame in traceback.extract_tb(trace) if lesson_number(frame.filename)]
-        place = [words("claim.place", file=Path(frames[-1].filename).name, line=frames[-1].lineno)] if frames else []
+        place = [lesson_words("claim.place", file=Path(frames[-1].filename).name, line=frames[-1].lineno)] if frames else []
         print(wrapped(" ".join([f"AssertionError: {error}", *place])), file=sys.stderr)
     elif kind is FolderNotWritable:
         print(error, file=sys.stderr)

@@ -21,7 +21,7 @@ from ...texts import ENGLISH, folder_of_language
 from .answers import closing_answers
 from .cells import Cell, cells
 from .lesson_texts import FIELD, texts_in_code
-from .words import words
+from .words import lesson_words
 
 ENTRY = re.compile(r"^<!-- (?P<place>[^\n(]+) \((?P<hash>[0-9a-f]{8})(?:, was (?P<old>[0-9a-f]{8}))?\)$.*?^-->$\n?"
                    r"(?P<text>.*?)(?=^<!-- |\Z)", re.M | re.S)
@@ -75,7 +75,7 @@ class Translation:
         old = [entry["place"] for entry in self.entries if entry["old"] or entry["hash"] not in current]
         changed = [place for place in old if place in self.english]
         unknown = [place for place in old if place not in self.english]
-        return [words(f"translation.{kind}", file=self.file, places="; ".join(places))
+        return [lesson_words(f"translation.{kind}", file=self.file, places="; ".join(places))
                 for kind, places in (("out_of_date", changed), ("unknown", unknown)) if places]
 
 
@@ -93,7 +93,7 @@ def read_entries(file: Path) -> list[dict]:
     try:
         content = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(words("translation.unreadable", file=file, reason=error)) from error
+        raise ValueError(lesson_words("translation.unreadable", file=file, reason=error)) from error
     return [{**entry.groupdict(), "text": entry["text"].strip("\n")} for entry in ENTRY.finditer(content)]
 
 
@@ -107,7 +107,8 @@ def write_translation(lesson: Path, file: Path) -> dict[str, int]:
     Raises: ValueError if it is not the name of a Markdown file.
     """
     if file.suffix != ".md":
-        raise ValueError(words("translation.not_markdown", file=str(file), example=f"{lesson.parent}/ko/{lesson.stem}.md"))
+        raise ValueError(lesson_words("translation.not_markdown", file=str(file),
+                                      example=f"{lesson.parent}/ko/{lesson.stem}.md"))
     earlier = Translation(lesson, file)
     english = texts_of(lesson)
     by_place = {entry["place"]: entry for entry in earlier.entries if entry["text"]}

@@ -7,10 +7,10 @@ from types import FunctionType, ModuleType
 import numpy as np
 
 from ...module import Module
-from . import explore, helpers
 from ...texts.width import fitting
-from .words import say, words
-from .wrapping import fill, terminal_width
+from . import explore, helpers
+from .words import lesson_words, say
+from .wrapping import fill_lines, terminal_width
 
 
 def print_variables(namespace):
@@ -28,7 +28,7 @@ def describe_variable(value):
     if isinstance(value, np.ndarray):
         return f"{value.shape} {value.dtype}"
     if isinstance(value, Module):
-        return words("variables.module", name=type(value).__name__, count=value.num_parameters())
+        return lesson_words("variables.module", name=type(value).__name__, count=value.num_parameters())
     with contextlib.suppress(Exception):        # a class that the reader is writing may fail in __str__
         return f"{type(value).__name__} {value!s}"[:70].splitlines()[0]
     return type(value).__name__
@@ -60,8 +60,8 @@ def print_page(expression, namespace, title, calls):
             else:
                 path = explore.open_variables(namespace, title)
         named = str(path) in printed.getvalue()             # where no browser was found
-        for line in printed.getvalue().splitlines() if named else [words("variables.page", path=path)]:
-            print(fill(f"  {line}", "    "))
+        for line in printed.getvalue().splitlines() if named else [lesson_words("variables.page", path=path)]:
+            print(fill_lines(f"  {line}", "    "))
 
 
 @contextlib.contextmanager
@@ -70,4 +70,4 @@ def errors_printed():
     try:
         yield
     except (Exception, SystemExit) as error:
-        print(fill(f"  {type(error).__name__}: {error}", "    "))
+        print(fill_lines(f"  {type(error).__name__}: {error}", "    "))

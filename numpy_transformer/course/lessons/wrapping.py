@@ -25,10 +25,10 @@ def wrapped(line, indent="    "):
     """Wraps a line to the terminal with a hanging indent. Output that goes to a file or a pipe stays as it is."""
     if not sys.stdout.isatty() or columns(line) <= terminal_width():
         return line
-    return fill(line, indent)
+    return fill_lines(line, indent)
 
 
-def fill(text, indent=""):
+def fill_lines(text, indent=""):
     """Wraps text to the terminal; the second line and those after it start with `indent`."""
     return "\n".join(wrap(text, terminal_width(), subsequent_indent=indent, break_long_words=False))
 
@@ -40,7 +40,7 @@ def reflow(prose):
     for paragraph in re.split(r"\n\s*\n", prose.rstrip()):
         lines = paragraph.splitlines()
         if HEADING.match(paragraph):
-            paragraph = "\n".join(fill(line, " " * HEADING.match(line).end() if HEADING.match(line) else "")
+            paragraph = "\n".join(fill_lines(line, " " * HEADING.match(line).end() if HEADING.match(line) else "")
                                   for line in lines)
         elif any(map(VERBATIM.match, lines)):
             paragraph = "\n".join(line if line.startswith("|") else fold(line) for line in lines)
@@ -54,7 +54,7 @@ def reflow(prose):
 def wrap_item(text):
     """Wraps a paragraph or list item; the lines of an item align after its bullet or number."""
     item = ITEM.match(text)
-    return fill(" ".join(line.strip() for line in text.splitlines()), " " * (item.end() if item else 0))
+    return fill_lines(" ".join(line.strip() for line in text.splitlines()), " " * (item.end() if item else 0))
 
 
 def fold(line, gutter="", mark=FOLDED):

@@ -75,16 +75,16 @@ def missing():
 
 def layers():
     """Returns a Layer for each way to run students' programs, the strongest first. Tries each of them once."""
-    return [*map(find, FIND), NO_LAYER]
+    return [*map(find_isolation, FIND), NO_LAYER]
 
 
 def best_layer():
     """Returns the strongest layer that works on this machine, or None."""
-    return next((layer for layer in map(find, FIND) if layer.works), None)
+    return next((layer for layer in map(find_isolation, FIND) if layer.works), None)
 
 
 @functools.cache
-def find(name):
+def find_isolation(name):
     """Returns the Layer of this name, which has been tried."""
     only = os.environ.get(ONLY, name)           # so that tests can try each of them
     problem = missing() if only == name else f"{name} was not tried, because {ONLY} is {only}"

@@ -139,19 +139,19 @@ def reshape(op):
     x, y = op.arrays["x"], op.arrays["y"]
     splits = y.ndim == x.ndim + 1 >= 3 and y.shape[-3] * y.shape[-1] == x.shape[-1]
     merges = y.ndim == x.ndim - 1 >= 2 and x.shape[-3] * x.shape[-1] == y.shape[-1]
-    if splits and same(split_heads(x, y.shape[-3]), y):
+    if splits and same_array(split_heads(x, y.shape[-3]), y):
         op.name(d=y.shape[-1])
         yield "y[..., h, t, c] = x[..., t, h * d + c]"
         yield "dx[..., t, i] = dy[..., i // d, t, i % d]"
-    elif merges and same(merge_heads(x), y):
+    elif merges and same_array(merge_heads(x), y):
         op.name(d=x.shape[-1])
         yield "y[..., t, i] = x[..., i // d, t, i % d]"
         yield "dx[..., h, t, c] = dy[..., t, h * d + c]"
-    elif same(x.reshape(y.shape), y):
+    elif same_array(x.reshape(y.shape), y):
         yield same_order("y", y.shape, "x", x.shape)
         yield same_order("dx", x.shape, "dy", y.shape)
     else:
-        order = next((axes for axes in itertools.permutations(range(x.ndim)) if same(x.transpose(axes), y)), None)
+        order = next((axes for axes in itertools.permutations(range(x.ndim)) if same_array(x.transpose(axes), y)), None)
         if order is None:
             return
         of_x = AXES[:x.ndim]
@@ -160,7 +160,7 @@ def reshape(op):
         yield f"dx{index_of(of_x)} = dy{index_of(of_y)}"
 
 
-def same(a, b):
+def same_array(a, b):
     return a.shape == b.shape and np.array_equal(a, b, equal_nan=True)
 
 

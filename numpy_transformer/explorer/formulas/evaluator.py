@@ -26,7 +26,7 @@ def spell(formula, arrays, index):
     return jsonable(Spelling(formula, arrays).at(index))
 
 
-def joined(index):
+def index_text(index):
     return ", ".join(map(str, index))
 
 
@@ -57,7 +57,8 @@ class Spelling:
         shape = self.shape_of_target(target)
         index = tuple(int(i) for i in index)
         if len(index) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape)):
-            raise ValueError(sentence("page.formula.no_entry", name=target, index=joined(index), shape=" × ".join(map(str, shape))))
+            raise ValueError(sentence("page.formula.no_entry", name=target, index=index_text(index),
+                                      shape=" × ".join(map(str, shape))))
         self.count = 0
         return self.term(self.formula["body"], bind(self.formula["index"], list(zip(index, shape))))
 
@@ -92,7 +93,7 @@ class Spelling:
             raise ValueError(sentence("page.formula.no_array", name=name))
         array = self.arrays[name]
         index = self.place(name, array.shape, node["index"], scope)
-        return {"kind": "entry", "value": plain(array[tuple(index)]), "terms": [], "array": name, "index": index}
+        return {"kind": "entry", "value": python_number(array[tuple(index)]), "terms": [], "array": name, "index": index}
 
     def named_entry(self, name, items, scope):
         places = self.places(items, scope)
@@ -132,7 +133,8 @@ class Spelling:
             places = places[:start] + [(0, None)] * missing + places[start + max(-missing, 0):]
         index = [fit(value, length, size) for (value, length), size in zip(places, shape)]
         if len(places) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape)):
-            raise ValueError(sentence("page.formula.other_shape", name=name, index=joined(index), shape=" × ".join(map(str, shape))))
+            raise ValueError(sentence("page.formula.other_shape", name=name, index=index_text(index),
+                                      shape=" × ".join(map(str, shape))))
         return index
 
     def arithmetic(self, node, scope):
@@ -237,7 +239,7 @@ def fit(value, length, size):
     return value
 
 
-def plain(number):
+def python_number(number):
     """Returns a NumPy number as Python's int or float; booleans become 0 and 1, as they are in the page."""
     number = number.item()
     return int(number) if isinstance(number, bool) else number

@@ -77,7 +77,7 @@ function bugSection(own, actions, hands) {
   const chosen = bugs.find(({ name }) => name === (own.bug ?? planted?.name)) ?? bugs[0];
   const edit = { kind: "bug", name: chosen.name };
   const there = actions.has(edit);
-  const toggle = button(t(there ? "hands.remove_bug" : "hands.plant_bug"),
+  const toggle = button(t(there ? "hands.remove_bug" : "hands.apply"),
     () => (there ? actions.remove(edit) : actions.add(edit)), { "data-key": "bug", id: "plant-bug" });
   return section("bug", h("div", { class: "controls" },
     selectField(t("hands.which_bug"), "which-bug", byTopic(bugs), chosen.name,

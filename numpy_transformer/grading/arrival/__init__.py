@@ -19,8 +19,8 @@ from .formats import distinct_names
 from .items import OnDisk, Unreadable
 from .names import lessons_in, numbers_in, stem_of
 from .records import File, Problem, Student
-from .students import build
-from .text import listed, one_line, printable, unusual
+from .students import build_student
+from .text import first_names, one_line, printable, unusual
 
 __all__ = ["File", "Problem", "Student", "one_line", "printable", "read_class", "unusual"]
 
@@ -63,10 +63,10 @@ def read_class(place, only=None):
     owners = {key: entries[0][0] for key, entries in delivery.handed_in.items()}
     notes = [*delivery.notes, *notes_on_names(delivery, owners)]
     if delivery.bare:
-        notes.append(f"{listed(delivery.bare)} lies beside the students' folders and belongs to no student")
+        notes.append(f"{first_names(delivery.bare)} lies beside the students' folders and belongs to no student")
     class_ = []
     for key, name in distinct_names(owners).items():
-        student, sentences = build(name, delivery.handed_in[key], delivery.only)
+        student, sentences = build_student(name, delivery.handed_in[key], delivery.only)
         class_.append(student)
         notes += sentences
     return sorted(class_, key=lambda student: student.name), notes

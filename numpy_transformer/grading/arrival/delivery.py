@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from . import archives, formats, github, gradescope, names, not_submissions
 from .items import Unreadable
 from .search import KINDS, Search
-from .text import folded, listed, one_line
+from .text import first_names, folded, one_line
 
 ROSTER = re.compile(r".*roster.*\.csv", re.I)
 SYSTEMS = {"canvas": "Canvas", "moodle": "Moodle", "gradescope": "Gradescope", "github": "GitHub"}
@@ -65,7 +65,7 @@ class Delivery:
         found = [one_line(path) for path in self.downloads.values()]
         if 2 * len(found) >= sum(map(len, self.folders.values())) > 0:
             raise ValueError(f"the folders in {str(place)!r} are not students': they hold what was downloaded for a "
-                             f"whole class ({listed(found)}); grade one download at a time, such as {place / found[0]}")
+                             f"whole class ({first_names(found)}); grade one download at a time, such as {place / found[0]}")
         self.notes += [f"{path} looks like the download of a whole class, and was taken for the work of one student; "
                        "move it elsewhere if it is not" for path in found]
         systems = sorted({SYSTEMS[key[0]] for key in self.handed_in if key[0] in SYSTEMS})

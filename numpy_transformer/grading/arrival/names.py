@@ -99,7 +99,7 @@ def functions():
 
 
 @functools.cache
-def words():
+def exercise_names():
     """Returns {name in a file's name: number}, longest first: "softmax_backward", "self_attention"."""
     found = {exercise.file[len("ex00_0_"):-len(".py")]: number for number, exercise in exercises().items()
              if not exercise.is_class}
@@ -114,7 +114,7 @@ def function_in(stem):
         if name in functions():
             return functions()[name]
     plain = re.sub(r"[ .-]+", "_", stem).lower()
-    return next((number for word, number in words().items() if plain == word or plain.endswith(f"_{word}")), "")
+    return next((number for word, number in exercise_names().items() if plain == word or plain.endswith(f"_{word}")), "")
 
 
 @functools.cache
@@ -215,7 +215,7 @@ def is_exercise_name(stem):
 def split_function(stem):
     """Returns a name without the name of an exercise's function at its end, and that name, or "" without one."""
     plain = re.sub(r"[ .-]", "_", stem).lower()
-    for word in words():
+    for word in exercise_names():
         if plain == word:
             return "", stem
         if plain.endswith(f"_{word}"):

@@ -32,7 +32,7 @@ def is_notebook(content):
     return start.startswith(b"{") and (b'"cells"' in content or b'"worksheets"' in content)
 
 
-def cells(content):
+def code_cells(content):
     """Returns the code Cells of a notebook, and remarks. Raises Unreadable."""
     try:
         document = json.loads(content)

@@ -24,7 +24,7 @@ QUOTED = re.compile(f"[{DOUBLE}]([^{DOUBLE}\"\n]*)[{DOUBLE}\"]|[{SINGLE}]([^{SIN
 NOTEBOOK_CALL = re.compile(r"^([ \t]*)get_ipython\(\)", re.M)
 
 
-def kind_of(content):
+def kind_of_content(content):
     """Returns what a file is if it is no text, such as "a PDF file", else ""."""
     known = next((kind for start, kind in KINDS if content.startswith(start)), "")
     if known or len(content) < 16:
@@ -38,7 +38,7 @@ def source(content):
 
     Raises: Unreadable if it is no text, or declares an encoding that would disguise the code.
     """
-    kind = kind_of(content)
+    kind = kind_of_content(content)
     if kind:
         raise Unreadable(f"is {kind} and not a Python file; hand in the file with your code, saved as plain text")
     text, remarks = decoded(content)
@@ -114,14 +114,14 @@ def without_word_processor(text):
     result, last = [], 0
     for match in PIECES.finditer(text):
         if len(match[0]) > 1 and match[0] != "\\\n":        # a string or a comment: kept as it is
-            result += [plain(text[last:match.start()]), match[0]]
+            result += [straight_quotes(text[last:match.start()]), match[0]]
             last = match.end()
-    result = "".join([*result, plain(text[last:])])
+    result = "".join([*result, straight_quotes(text[last:])])
     if result == text:
         return text, []
     return result, ["quotation marks, spaces or minus signs of a word processor in the code were replaced by plain ones"]
 
 
-def plain(code):
+def straight_quotes(code):
     code = QUOTED.sub(lambda match: f'"{match[1]}"' if match[1] is not None else f"'{match[2]}'", code)
     return code.translate(SPACES).replace("\u2212", "-").replace("\u2013", "-")

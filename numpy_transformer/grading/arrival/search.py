@@ -7,7 +7,7 @@ from datetime import datetime
 
 from . import archives, names, notebooks
 from .items import LARGEST, Unreadable
-from .reading import kind_of, source
+from .reading import kind_of_content, source
 from .statements import statements
 
 DOCUMENTS = {
@@ -138,7 +138,7 @@ class Search:
         if may_be_notebook and content.lstrip()[:1] in (b"{", b""):
             raise Unreadable(f"is {'an empty file' if not content.strip() else 'a damaged notebook'}; save it again in "
                              "Jupyter, or hand in a .py file")
-        if stem == name and kind_of(content):
+        if stem == name and kind_of_content(content):
             self.others.append(name)
             return
         text, remarks = source(content)
@@ -166,7 +166,7 @@ class Search:
                                 spare, defined, mislabeled, remarks))
 
     def read_notebook(self, content, item, name, folders, stem):
-        every, remarks = notebooks.cells(content)
+        every, remarks = notebooks.code_cells(content)
         for cell in every:
             written = names.stem_of(cell.writes.rpartition("/")[2]) if cell.writes else None
             if written:

@@ -59,18 +59,18 @@ def pieces(text):
 
 def statements(text):
     """Returns the Statements of a source."""
-    return [describe(piece) for piece in pieces(text) if piece.strip()]
+    return [parse_statement(piece) for piece in pieces(text) if piece.strip()]
 
 
-def describe(piece):
+def parse_statement(piece):
     code = without_strings(piece)
     first = code.lstrip()
     if COMPOUND.match(first):
-        return Statement(piece, "compound", set(DEFINES.findall(code)) | assigned(code) | imported(code), code)
+        return Statement(piece, "compound", set(DEFINES.findall(code)) | assigned(code) | imported_names(code), code)
     if first.startswith("@") or DEFINES.match(first):
         return Statement(piece, "definition", set(DEFINES.findall(first)[:1]), code)
     if IMPORTS.match(first):
-        return Statement(piece, "import", imported(first), code)
+        return Statement(piece, "import", imported_names(first), code)
     names = assigned(first)
     return Statement(piece, "assignment" if names else "other", names, code)
 
@@ -90,7 +90,7 @@ def assigned(code):
     return {name for group in ASSIGNS.findall(code) for name in WORD.findall(group)}
 
 
-def imported(code):
+def imported_names(code):
     """Returns the names that import statements bind; "*" for all names of a module."""
     names = set()
     for _, group in IMPORTS.findall(code):

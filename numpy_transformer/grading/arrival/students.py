@@ -9,7 +9,7 @@ from . import names
 from .records import File, Problem, Student
 from .search import HAND_IN
 from .statements import modules
-from .text import listed, one_line
+from .text import first_names, one_line
 
 OTHER_IMPORTS = re.compile(r"^[ \t]*(?:from[ \t]+(?!(?:numpy|math|typing|__future__)\b)|"
                            r"import[ \t]+(?!(?:numpy|math|typing)\b[^,\n]*$))", re.M)
@@ -18,7 +18,7 @@ REASONS = ("because it was filled in", "because it defines the function", "by it
 NOT_SHADOWED = frozenset(sys.stdlib_module_names) | {"numpy"}
 
 
-def build(name, owners_and_searches, only=None):
+def build_student(name, owners_and_searches, only=None):
     """Returns the Student, and sentences for the teacher about what is not graded.
 
     Parameters:
@@ -67,7 +67,7 @@ def add_attempts(student, number, claim):
     one = claim[-1][1]
     remarks = list(one.remarks)
     if len(claim) > 1:
-        older = listed([other.name for _, other in claim[:-1]])
+        older = first_names([other.name for _, other in claim[:-1]])
         remarks.insert(0, f"{len(claim)} files; the newest counts: {one_line(one.name)} (not {older}), "
                           f"{why_newest(exercise, *claim[-2:])}")
     if one.mislabeled or number not in one.answers:
@@ -162,7 +162,7 @@ def add_problems(student, owners_and_searches, claims, left_over):
         return [f"{student.name}: {stray.where}: {stray.sentence}" for stray in strays]
     others = [(owner, name) for owner, search in owners_and_searches for name in search.others]
     if not strays and others:
-        where = listed([name for _, name in others])
+        where = first_names([name for _, name in others])
         strays = [problem(others[-1][0], where, "", f"is no exercise's file; {HAND_IN} of the exercise")]
     student.problems += strays
     return [] if student.problems else [f"{student.name} handed in nothing: there is no file"]

@@ -42,7 +42,7 @@ def folded(name):
     return unicodedata.normalize("NFKC", name).casefold()
 
 
-def listed(names, most=5):
+def first_names(names, most=5):
     """Returns the first names, separated by commas, and how many more there are."""
     names = [one_line(name, 120) for name in names]
     more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -78,14 +78,14 @@ def note(words, imports, uses, is_notebook):
     """Adds what a statement imports and uses to these sets."""
     usual = USUAL_IN_NOTEBOOKS if is_notebook else set()
     if words[:1] == ["import"] and "as" not in words:
-        imports |= imported(words) - usual
+        imports |= imported_modules(words) - usual
         return
-    imports |= imported(words)
+    imports |= imported_modules(words)
     uses |= {word for i, word in enumerate(words) if word in UNUSUAL and not (
         word in usual and words[i + 1:i + 2] == ["."] and not USUAL_ATTRIBUTES.isdisjoint(words[i + 2:i + 3]))}
 
 
-def imported(words):
+def imported_modules(words):
     """Returns the modules that a statement imports."""
     if words[:1] == ["from"]:
         return set(words[1:2]) - {".", "..."}

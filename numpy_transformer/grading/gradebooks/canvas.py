@@ -12,7 +12,7 @@ decimal comma, and cells may be separated by semicolons.
 
 from .columns import ID, targets
 from .filling import Filling, scaled
-from .people import Line, match, name_keys, with_needed_ids, words
+from .people import Line, match, name_keys, name_words, with_needed_ids
 from .sheet import parse_number, read_sheet
 
 LOGINS = {"SIS User ID": "sis", "SIS Login ID": "login"}
@@ -78,7 +78,7 @@ class CanvasGradebook:
                 if cell and kind == "login":
                     tells[LOGINS[header[column]]] = row[column].strip()
             found.append(Line(i, ", ".join(names), keys, id=row[self.names].strip(), tells=tells,
-                              is_test=sorted(words(" ".join(names))) == TEST_STUDENT))
+                              is_test=sorted(name_words(" ".join(names))) == TEST_STUDENT))
         return with_needed_ids(found)
 
     def fill(self, students, zeros=False):

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from ...course.exercises import choose_several, exercises
-from .people import words
+from .people import name_words
 
 NUMBER = re.compile(r"(?:^|[^0-9.])(?:ex)?([0-9]{1,2})[._]([0-9])(?![0-9])", re.I)
 LESSON = re.compile(r"\blesson[ #:_-]*([0-9]{1,2})\b(?![._][0-9])", re.I)     # a sheet 5 may be about lesson 04
@@ -46,7 +46,7 @@ def targets(headers, chosen, wanted, gradebook):
             found.setdefault(what, []).append(Target(column, header, own, what))
     for what, columns in found.items():
         if len(columns) > 1:
-            raise ValueError(f"{gradebook} has several columns for {what}: {listed(columns)}; choose one with "
+            raise ValueError(f"{gradebook} has several columns for {what}: {quoted_headers(columns)}; choose one with "
                              f"--column {key_of(what)}=NAME")
     if not found:
         names = ", ".join(repr(header) for header in list(headers.values())[:12]) or "none"
@@ -63,7 +63,7 @@ def meaning(header, numbers):
     if match:
         number = f"{int(match[1]):02}.{match[2]}"
         return [(number, [number])] if number in numbers else []
-    named = [number for number in numbers if words(title) in spelled(exercises()[number])]
+    named = [number for number in numbers if name_words(title) in spelled(exercises()[number])]
     if len(named) == 1:
         return [(named[0], named)]
     match = LESSON.search(title)
@@ -75,7 +75,7 @@ def meaning(header, numbers):
 def spelled(exercise):
     """Returns the names of an exercise, as lists of words: of its function, and its title."""
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", exercise.name).replace("_", " ")
-    return [words(name), words(exercise.name), words(exercise.title)]
+    return [name_words(name), name_words(exercise.name), name_words(exercise.title)]
 
 
 def target_of_option(text, headers, numbers, gradebook):
@@ -112,7 +112,7 @@ def has_name(header, name):
 
 def begins_with(header, name):
     """Returns True if a column's name begins with these words."""
-    own, start = words(without_id(header)), words(name)
+    own, start = name_words(without_id(header)), name_words(name)
     return bool(start) and own[:len(start)] == start
 
 
@@ -125,5 +125,5 @@ def key_of(what):
     return what.removeprefix("lesson ")
 
 
-def listed(found):
+def quoted_headers(found):
     return ", ".join(repr(target.header) for target in found)

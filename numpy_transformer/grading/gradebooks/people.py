@@ -130,7 +130,7 @@ def match(students, lines, order):
                 index[kind, value].append(line)
     found, result = defaultdict(list), Matches([], [], [])
     for person in students:
-        candidates = find(person, index, order)
+        candidates = find_people(person, index, order)
         result.uncertain |= {line.row for line in candidates}
         stranger = [line for line in candidates if is_stranger(person, line)]
         if not candidates:
@@ -155,10 +155,10 @@ def match(students, lines, order):
 def is_stranger(person, line):
     """Returns True if a line has the student's number in Moodle, which each assignment gives anew, but another name."""
     same_number = keys(person)["moodle"] & line.keys.get("moodle", set())
-    return bool(same_number and line.name) and not set(words(line.name)) & set(words(person.name))
+    return bool(same_number and line.name) and not set(name_words(line.name)) & set(name_words(person.name))
 
 
-def find(person, index, order):
+def find_people(person, index, order):
     """Returns the lines that the first fitting kind of key gives.
 
     Of several students with one name, it is the one whose login or e-mail address has the same part before the @.
@@ -196,7 +196,7 @@ def name_without_id(person):
     return name if end.removesuffix(")") in map(str, person.ids.values()) else person.name
 
 
-def words(text):
+def name_words(text):
     """Returns the words of a name in lower case, without accents and punctuation."""
     letters = unicodedata.normalize("NFKD", text.casefold().translate(LETTERS))
     letters = (letter for letter in letters if not unicodedata.combining(letter))
@@ -205,5 +205,5 @@ def words(text):
 
 def name_keys(*parts):
     """Returns the ways to write a name: for "Lee, Kim Ann", leekimann, kimannlee, annleekim and ann|kim|lee."""
-    own = words(" ".join(parts))
+    own = name_words(" ".join(parts))
     return {"".join([*own[i:], *own[:i]]) for i in range(len(own))} | {"|".join(sorted(own))} - {""}

@@ -10,7 +10,7 @@ import re
 
 from ..lateness import parse_zone
 from .moodle import MoodleWorksheet
-from .people import Person, match, words
+from .people import Person, match, name_words
 
 # The months in English, German, Dutch, French, Spanish, Italian and Portuguese, by how they begin without accents.
 MONTHS = (("jan", "ene", "gen"), ("feb", "fev"), ("mar", "maa"), ("apr", "avr", "abr"), ("may", "mai", "mei", "mag"),
@@ -58,7 +58,7 @@ def submission_column(worksheet):
 
 def parse_date(text):
     """Returns the datetime, without a time zone, that Moodle has written in one of the languages above, or None."""
-    found = DATE.search(" ".join(words(text)))
+    found = DATE.search(" ".join(name_words(text)))
     if not found:
         return None
     day, month, month_first, day_last, year, hour, minute, half = found.groups()

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...layers.relative_bias import UnscaledAttention
 from ...module import Parameter
-from .changes import Change, columns, rows, scaled
+from .changes import Change, reordered_inputs, reordered_outputs, scaled_output
 
 NAMES = "q", "k", "v"
 
@@ -107,10 +107,10 @@ def strided_heads(group, where):
         def inputs(attention, order=order):
             heads = attention.num_heads, attention.num_kv_heads, attention.num_kv_heads
             return [edit for linear, number in zip(projections(attention), heads)
-                    for edit in columns(linear, order(linear.d_out, number))]
+                    for edit in reordered_outputs(linear, order(linear.d_out, number))]
 
         def outputs(attention, order=order):
-            return rows(attention.output, order(attention.output.d_in, attention.num_heads))
+            return reordered_inputs(attention.output, order(attention.output.d_in, attention.num_heads))
 
         kind = ("all features of a head side by side" if inverse else
                 "first feature 0 of every head, then feature 1 of every head, and so on")
@@ -136,12 +136,12 @@ def scales(group, where):
                         "the scores are scaled by the width of the model"))
     for factor, done, verdict in factors:
         yield Change("scale of the scores", f"the attention scores{where} {done}", verdict, lambda factor=factor: [
-            edit for attention in group for edit in scaled(attention.query, factor)])
+            edit for attention in group for edit in scaled_output(attention.query, factor)])
     if len(group) > 1 and not where:
         yield Change("scale of the scores", "the attention scores divided by the number of their layer",
                      "the scores are scaled by the inverse of the layer's number", lambda: [
                          edit for number, attention in enumerate(group, 1)
-                         for edit in scaled(attention.query, 1 / number)])
+                         for edit in scaled_output(attention.query, 1 / number)])
 
 
 def transposes(group, where, layer, rare=False):

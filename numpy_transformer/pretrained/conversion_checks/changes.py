@@ -104,7 +104,7 @@ class Parts:
                 if value is parameter]
 
 
-def columns(linear, order):
+def reordered_outputs(linear, order):
     """Returns the edits that reorder the outputs of a Linear: column j becomes column order[j]."""
     edits = [(linear, "weight", Parameter(linear.weight.data[:, order]))]
     if linear.bias is not None:
@@ -112,12 +112,12 @@ def columns(linear, order):
     return edits
 
 
-def rows(linear, order):
+def reordered_inputs(linear, order):
     """Returns the edits that reorder the inputs of a Linear: row i becomes row order[i]."""
     return [(linear, "weight", Parameter(linear.weight.data[order]))]
 
 
-def scaled(linear, factor):
+def scaled_output(linear, factor):
     """Returns the edits that multiply the output of a Linear by a factor."""
     edits = [(linear, "weight", Parameter(linear.weight.data * factor))]
     if linear.bias is not None:

@@ -166,7 +166,7 @@ def search(model, task, diagnosis, thorough, progress):
     started = time.perf_counter()
     token_losses(model, task)
     seconds = time.perf_counter() - started     # of one loss, for the title of the progress bar
-    losses, tempered = measure(model, task)
+    losses, tempered = tempered_losses(model, task)
     diagnosis.task = task.name
     diagnosis.num_tokens = task.num_tokens
     diagnosis.loss = float(losses.mean())
@@ -193,7 +193,7 @@ def search(model, task, diagnosis, thorough, progress):
                     diagnosis.open_question = ConversionMistake(found["open"][0], before, found["open"][1])
                 break
             kept.enter_context(best[0].made())
-            losses, tempered = measure(model, task)
+            losses, tempered = tempered_losses(model, task)
             diagnosis.findings.append(ConversionMistake(best[0], before, float(losses.mean())))
 
 
@@ -207,7 +207,7 @@ def common_and_rare(model, task, thorough):
     return [common, rare] if thorough and rare else [common]
 
 
-def measure(model, task):
+def tempered_losses(model, task):
     """Returns the loss of each token, and that with the logits multiplied by the factor that suits the text best."""
     losses = token_losses(model, task, TEMPERATURES)
     return losses[0], losses[losses.mean(1).argmin()]

@@ -5,7 +5,7 @@ import numpy as np
 from ...layers.relative_bias import RelativePositionBias
 from ...layers.rotary import RotaryEmbedding
 from ...module import Parameter
-from .changes import Change, columns, rows
+from .changes import Change, reordered_inputs, reordered_outputs
 from .rotary import base_of
 
 
@@ -59,8 +59,8 @@ def tiled(group):
     for number, each in enumerate(dict.fromkeys((tuple(order), tuple(np.argsort(order))))):
         def regrouped(each=np.array(each)):
             return [edit for attention in group for edit in (
-                *columns(attention.query, features(each, attention.query.d_out)),
-                *rows(attention.output, features(each, attention.output.d_in)))]
+                *reordered_outputs(attention.query, features(each, attention.query.d_out)),
+                *reordered_inputs(attention.output, features(each, attention.output.d_in)))]
 
         found, wanted = ("in turn", "side by side") if number == 0 else ("side by side", "in turn")
         yield Change("grouping of the query heads",

@@ -74,7 +74,7 @@ def make_task(model, ids, mask_id=None, special_ids=(), sentinels=(), start_id=N
         start_id = model.pad_id if start_id is None else start_id
         name, batches = source_and_target(model, texts, sentinels, start_id, end_id=end_id, target=target)
     masked = isinstance(model, MaskedLanguageModel)         # its input is [MASK] where a token is predicted
-    return LanguageTask(name, joined(first_batches(batches, tokens)), shift=int(masked))
+    return LanguageTask(name, merged_batches(first_batches(batches, tokens)), shift=int(masked))
 
 
 def as_texts(ids):
@@ -92,7 +92,7 @@ def number_of_tokens(inputs):
     return sum(ids.size for ids in inputs)
 
 
-def joined(batches):
+def merged_batches(batches):
     """Returns the same rows in fewer batches: those of the same shape are read together."""
     def shapes(batch):
         return [ids.shape for ids in batch[0]]

@@ -34,7 +34,7 @@ def report(diagnosis):
     else:
         blocks += [loss_line(diagnosis), *map(str, diagnosis.findings), ending(diagnosis)]
         if diagnosis.trials:
-            blocks.append("\n" + table(diagnosis))
+            blocks.append("\n" + topic_table(diagnosis))
     return "\n".join(blocks)
 
 
@@ -106,7 +106,7 @@ def faint(diagnosis):
             "cannot tell which of these is right.")
 
 
-def table(diagnosis):
+def topic_table(diagnosis):
     """Returns a table of the best change of each topic, tried on the model as it was loaded."""
     best = {}
     for trial in diagnosis.trials:

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from ..llama import frequencies as llama_frequencies
-from .changes import Change, columns
+from .changes import Change, reordered_outputs
 
 BASES = 10_000.0, 500_000.0, 1_000_000.0
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 500_000.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
@@ -46,7 +46,7 @@ def pairings(group):
     yield Change("rotary pairing", f"q and k permuted once more from {here} to {there}",
                  "they were permuted for the rotary pairing although they need not be, or the wrong way",
                  lambda: [edit for attention in group for name in ("query", "key")
-                          for edit in columns(getattr(attention, name), order_of(attention, name, interleaved))])
+                          for edit in reordered_outputs(getattr(attention, name), order_of(attention, name, interleaved))])
 
 
 def order_of(attention, name, inverse):
@@ -63,7 +63,7 @@ def single_permutations(group):
                          f"q and k are in different orders, since only one of them was permuted; it concerns {letter}",
                          lambda name=name, inverse=inverse: [
                              edit for attention in group
-                             for edit in columns(getattr(attention, name), order_of(attention, name, inverse))])
+                             for edit in reordered_outputs(getattr(attention, name), order_of(attention, name, inverse))])
     first = group[0]
     if first.num_kv_heads == first.num_heads or first.key.d_out % (2 * first.num_heads):
         return
@@ -76,7 +76,7 @@ def single_permutations(group):
                      f"k permuted {'to halves' if inverse else 'to neighbors'} by its {first.num_kv_heads} heads",
                      f"k was permuted as if it had the {first.num_heads} heads of q",
                      lambda order=order: [edit for attention in group
-                                          for edit in columns(attention.key, order(attention))])
+                                          for edit in reordered_outputs(attention.key, order(attention))])
 
 
 def base_of(rotary):

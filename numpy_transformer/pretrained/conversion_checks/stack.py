@@ -123,14 +123,14 @@ def activations(parts):
     if isinstance(getattr(parts.model, "activation", None), (ReLU, GELU, SiLU)):
         homes.append(("the head", "activation of the head", [parts.model]))
     for place, topic, owners in homes:
-        used = name_of(owners[0].activation)
+        used = activation_name(owners[0].activation)
         for name, make in ACTIVATIONS.items():
             if name != used:
                 yield Change(topic, f"{name} in {place}", f"the activation is {name}, not {used}",
                              lambda make=make, owners=owners: [(owner, "activation", make()) for owner in owners])
 
 
-def name_of(activation):
+def activation_name(activation):
     if isinstance(activation, GELU):
         return GELUS[activation.approximate]
     return type(activation).__name__

@@ -17,7 +17,7 @@ from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
 from numpy_transformer.course.exercises.cases import note_of
 from numpy_transformer.grading.report import student_feedback
-from numpy_transformer.grading.rows import Row, plain
+from numpy_transformer.grading.rows import Row, plain_line
 from numpy_transformer.texts import render
 
 
@@ -28,7 +28,7 @@ def test_feedback_is_80_columns_wide(exercise):
     key, widest = answer_key(exercise), "x" * 200
     for mistake in exercise.mistakes:
         verdict = judge(key, play(key, exercise.edited(mistake.edits)))
-        for known in (verdict, dataclasses.replace(verdict, mistakes=(), lines=(*verdict.lines, plain("word " * 40)))):
+        for known in (verdict, dataclasses.replace(verdict, mistakes=(), lines=(*verdict.lines, plain_line("word " * 40)))):
             lines = list(feedback(exercise, known, f"{widest}\n\tso"))
             assert max(map(len, lines)) <= 80 == WIDTH, lines
 
@@ -36,7 +36,8 @@ def test_feedback_is_80_columns_wide(exercise):
 def test_a_feedback_file_of_a_class_is_80_columns_wide():
     exercise = choose("01.2")
     values = {field.name: field.default for field in dataclasses.fields(Row)}
-    values |= {"number": exercise.number, "status": "fail", "lines": [plain("word " * 40), plain("x" * 300)], "remarks": ("word " * 40,),
+    values |= {"number": exercise.number, "status": "fail", "lines": [plain_line("word " * 40), plain_line("x" * 300)],
+               "remarks": ("word " * 40,),
                "printed": "y" * 300, "stage": "values"}
     assert max(map(len, student_feedback(Row(**values)))) == 80
 

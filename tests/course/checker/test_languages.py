@@ -78,7 +78,7 @@ def test_places_in_the_code_are_told_in_the_language(inserts, folder, monkeypatc
 
 
 def test_every_status_and_stage_has_a_word():
-    words = texts.table("verdict")
+    words = texts.texts_of("verdict")
     source = "".join(path.read_text(encoding="utf-8") for room in ("course/checker", "grading")
                      for path in (texts.FOLDER.parent / room).glob("*.py"))
     made = re.findall(r'Verdict\("(\w+)", "([\w ]+)"', source) + [("fail", "shape"), ("fail", "values"), ("fail", "finite")]
@@ -92,7 +92,7 @@ def test_each_kind_that_the_checker_names_has_a_text():
     for path in [*folder.glob("course/checker/**/*.py"), *folder.glob("course/exercises/*.py"), *folder.glob("grading/*.py")]:
         for subject, section, key in re.findall(r'"([a-z]+)\.([a-z_]+)\.([\w ]+)"', path.read_text(encoding="utf-8")):
             if subject in ("verdict", "comparison", "relations", "places", "words"):
-                assert {key, f"{key}.other"} & texts.table(subject)[section].keys(), (path.name, subject, section, key)
+                assert {key, f"{key}.other"} & texts.texts_of(subject)[section].keys(), (path.name, subject, section, key)
 
 
 @pytest.mark.slow

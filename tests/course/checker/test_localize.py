@@ -15,7 +15,7 @@ from numpy_transformer.course.checker.verdict import Verdict, is_unexplained, ju
 from numpy_transformer.course.exercises import choose, exercises
 from numpy_transformer.course.sandbox import ProgramTask, layers, run_files, run_task
 from numpy_transformer.course.sandbox.inside.worker import NODES, TRIED, VALUES
-from numpy_transformer.course.workbook import Workbook, start
+from numpy_transformer.course.workbook import Workbook, start_workbook
 from numpy_transformer.texts import render
 
 ENOUGH = 60                                     # seconds, more than the edits of any of these answers take
@@ -63,7 +63,7 @@ def test_one_edit_is_located_and_not_told(tmp_path):
     page = (ROOT / "lessons/README.md").read_text(encoding="utf-8")
     lines = re.search(r"these three lines:\n\n```python\n(.*?)```\n\n```text\n(.*?)```", page, re.S)
     exercise = choose("01.2")
-    start(tmp_path, [exercise])
+    start_workbook(tmp_path, [exercise])
     book = Workbook(tmp_path)
     path = book.path(exercise)
     source = path.read_text(encoding="utf-8").partition("    # TODO")[0] + lines[1]

@@ -13,9 +13,9 @@ from helpers.commands import run
 
 from numpy_transformer import texts
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.course.exercises.cases import SIZES, brief, note_of, words
+from numpy_transformer.course.exercises.cases import SIZES, brief, note_of, case_words
 from numpy_transformer.course.exercises.sheet import documented
-from numpy_transformer.texts import table
+from numpy_transformer.texts import texts_of
 
 every_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: f"{e.number}-{e.name}")
 OPTIONAL = re.compile(r"(task|given\.\w+)(\.\w+)?")     # a docstring, or a comment in code
@@ -35,7 +35,7 @@ def places(exercise):
 
 @every_exercise
 def test_each_exercise_and_mistake_has_its_texts_and_no_text_is_left_over(exercise):
-    found = {key for key in table("exercises")[exercise.number] if not key.startswith("shared.")}
+    found = {key for key in texts_of("exercises")[exercise.number] if not key.startswith("shared.")}
     wanted = {"title", "task", "hint1", "hint2", "hint3"}
     wanted |= {f"task.{method}" for method in exercise.write}
     wanted |= {f"case.{name}" for name, _ in exercise.edges(np.random.default_rng(0))}
@@ -49,7 +49,7 @@ def test_each_exercise_and_mistake_has_its_texts_and_no_text_is_left_over(exerci
 
 
 def test_sections_are_those_of_exercises_and_their_texts_have_no_placeholders():
-    sections = table("exercises")
+    sections = texts_of("exercises")
     assert set(sections) - {"sheet", "cases", "find"} == {exercise.number for exercise in EXERCISES}
     assert not [text for exercise in EXERCISES for text in sections[exercise.number].values() if re.search("[{}$]", text)]
 
@@ -65,9 +65,9 @@ def test_a_sentence_that_stands_for_itself_is_part_of_several_texts():
 def test_the_placeholders_of_general_texts_are_filled():
     assert [note_of(key, "TDF") for key, *_ in SIZES] == [
         "ordinary sizes", "other sizes", "square: D = F", "rows without a batch", "one more axis"]
-    assert note_of("square", "T") == "square: equal sizes" and words("argument", method="f") == "an argument of f"
+    assert note_of("square", "T") == "square: equal sizes" and case_words("argument", method="f") == "an argument of f"
     assert brief([np.ones(2)] * 3) == "[3 times (2,)]" and brief([1, (2.5, "a")]) == "[1, [2.5, a]]"
-    placeholders = {key: set(re.findall(r"\{(\w+)", text)) for key, text in table("exercises")["sheet"].items()}
+    placeholders = {key: set(re.findall(r"\{(\w+)", text)) for key, text in texts_of("exercises")["sheet"].items()}
     assert placeholders == {"head": {"number", "title", "about", "lesson"}, "lines": {"lines", "minutes"},
                             "one_line": {"minutes"}, "float32": set(), "todo": set(), "todo_arguments": set()}
 

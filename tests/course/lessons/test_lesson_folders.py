@@ -140,7 +140,7 @@ def test_the_number_of_the_lesson_is_known_in_notebooks_too(monkeypatch, given, 
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert environment.number() == number
+    assert environment.running_lesson() == number
 
 
 @pytest.mark.skipif(os.name == "nt", reason="os.kill ends the process there")

@@ -13,7 +13,7 @@ from numpy_transformer.course.lessons import helpers
 from numpy_transformer.course.lessons.cells import cells
 from numpy_transformer.course.lessons.files import lessons_in
 from numpy_transformer.course.lessons.notebook import notebook, write_notebook
-from numpy_transformer.course.lessons.words import words
+from numpy_transformer.course.lessons.words import lesson_words
 
 LESSON = '''# %% [markdown]
 # # 07 Tiny
@@ -55,7 +55,7 @@ def tiny(tmp_path):
 def test_cells_titles_and_answers_are_kept_and_start_receives_the_number(tiny):
     found = notebook(tiny)
     assert [(cell["cell_type"], "".join(cell["source"])) for cell in found["cells"]] == [
-        ("markdown", "# 07 Tiny"), ("markdown", words("notebook.questions")), ("markdown", "### Imports"),
+        ("markdown", "# 07 Tiny"), ("markdown", lesson_words("notebook.questions")), ("markdown", "### Imports"),
         ("code", LESSON.split("Imports\n")[1].split("\n\n# %%\n")[0].replace("(__name__)", '(__name__, "07")')),
         ("code", 'predict("one and one?", 2, "Count.")'), ("code", 'claim("π is shown", True)\nfigure("empty", Figure())'),
         ("markdown", "<details><summary>Answers to the exercises of this lesson</summary>\n\n1. Two\n   lines.\n\n2. Yes.\n\n"

@@ -210,7 +210,7 @@ def grade(base, options):
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)     # PR_SET_CHILD_SUBREAPER: orphans become children of this process
     from numpy_transformer import views
     from numpy_transformer.cli import main
-    views.write = lambda figure, path: path     # no picture, which takes a second
+    views.write_figure = lambda figure, path: path     # no picture, which takes a second
     views.class_report = lambda *given: None
     folders = [base, *(["/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"] if contained() else [])]
     before = files(*folders), processes(), state()

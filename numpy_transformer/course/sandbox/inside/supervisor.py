@@ -23,7 +23,7 @@ import worker  # noqa: E402
 sys.path.remove(INSIDE)
 
 
-def serve():
+def serve_student():
     """Serves one student: first the set-up, then the files, then a task at a time, each in a child of its own."""
     setup = worker.read_request()[0]
     worker.import_numpy(setup["numpy"])
@@ -153,4 +153,4 @@ def become_child(request, stdin, stdout, results):
 
 
 if __name__ == "__main__":
-    serve()
+    serve_student()
