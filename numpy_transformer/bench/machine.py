@@ -23,12 +23,10 @@ def machine():
 
 def processor():
     """Returns the name of this machine's processor."""
-    try:
+    with contextlib.suppress(OSError):          # Linux alone has this file
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
-    except OSError:
-        pass
     return platform.processor() or platform.machine()
 
 

@@ -190,7 +190,7 @@ def finish(trainer, task, checkpoint, curves):
         save_average(trainer, task, checkpoint)
     if curves:
         from .. import views  # matplotlib is slow to import
-        views.learning_curves({checkpoint.path.name: trainer.history}).savefig(curves, dpi=110, format="png")
+        views.write_figure(views.learning_curves({checkpoint.path.name: trainer.history}), curves)
         say(f"drew {curves!r}")
 
 

@@ -124,7 +124,7 @@ class Graph:
     def add_component(self, call, scope, path, inputs):
         """Adds the op of a component without parts."""
         name = path or "model"
-        op = Op(self.unused(name, self.taken), name, label_of(name), "component", scope.group,
+        op = Op(self.unused(name, self.taken), name, label_of(name, call.module), "component", scope.group,
                 type(call.module).__name__, call.module, inputs, call=call, enclosing=scope.call)
         op.parameters = self.parameters_of(call.module)
         op.numbers = {**numbers_in(vars(call.module)), **numbers_in(call.inputs)}
@@ -148,7 +148,7 @@ class Graph:
         calls = calls or [call for call in scope.call.children if call.number < self.position]
         if calls:
             op.lines = max(calls, key=lambda call: call.number).lines
-        labels = {slot: label_of(self.path_of(call, "")) if call else "" for slot, call in sources.items()}
+        labels = {slot: label_of(self.path_of(call, ""), call.module) if call else "" for slot, call in sources.items()}
         return self.add_op(op, [array], title_of_computation(self, op, computation, labels))[0]
 
     def add_op(self, op, arrays, title=None):
@@ -175,7 +175,7 @@ class Graph:
         if path:
             group = self.unused(path, self.taken)
             self.taken.add(group)
-            self.groups[group] = Group(group, path, label_of(path), type(call.module).__name__, scope.group, call,
+            self.groups[group] = Group(group, path, label_of(path, call.module), type(call.module).__name__, scope.group, call,
                                        inputs)
         inner = Scope(group, call, scope, list(dict.fromkeys(inputs.values())))
         inner.parameters = list(self.parameters_of(call.module).values())

@@ -6,6 +6,7 @@ from ..texts import texts_of
 
 STACKS = ("encoder", "decoder")
 SEPARATORS = re.compile(r"(, | [+×] )")
+SCORE_CHANGE = re.compile(r"((?:.*\.)?)score_changes\.\d+")
 PART = re.compile(r"(.*?)((?: \d+)?(?: \(\d+\))?)")         # "block", " 0 (2)"
 
 
@@ -26,6 +27,9 @@ def spoken_part(part):
 def title_of(graph, name):
     """Returns a title for a dotted name: "decoder.blocks.0.norm1.gamma" -> "block 0, norm1, gamma"."""
     name = name.replace(":", ".")
+    change = SCORE_CHANGE.match(name)
+    if change and (module := dict(graph.recording.model.named_modules()).get(change[0])):
+        name = change[1] + spaced_class(module).replace(" ", "_") + name[change.end():]
     both = all(hasattr(graph.recording.model, stack) for stack in STACKS)
     words = [word for word in words_of(name) if both or word not in STACKS or word == name]
     return joined_words(words)
@@ -47,8 +51,14 @@ def words_of(name):
     return name.replace("_", " ").split(".")
 
 
-def label_of(name):
-    return words_of(name)[-1]
+def label_of(name, module):
+    """Returns the last word of a dotted name; a change of attention's scores has no name, so its class serves."""
+    return spaced_class(module) if SCORE_CHANGE.fullmatch(name) else words_of(name)[-1]
+
+
+def spaced_class(module):
+    """PositionBias -> "position bias"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(module).__name__).lower()
 
 
 def label_of_computation(computation):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..argument_checks import called, check_positive
+from ..argument_checks import as_integers, called, check_positive
 from ..module import Module
 
 
@@ -20,12 +20,12 @@ def padding_mask(ids: np.ndarray, pad_id: int = 0) -> np.ndarray:
     """Returns the mask (B, 1, 1, S) for ids (B, S), or (1, 1, 1, S) for ids (S,), that hides all tokens with pad_id.
 
     Parameters: ids : integers; pad_id : int (0)
-    Raises: ValueError for ids of another shape or dtype.
+    Raises: TypeError for ids that are no integers, and ValueError for another shape or rows of different lengths.
     """
-    ids = np.asarray(ids)
-    if ids.ndim not in (1, 2) or ids.dtype.kind not in "iu":
-        raise ValueError(f"{called()}padding_mask takes integer ids of shape (B, S) or (S,), got dtype {ids.dtype} and "
-                         f"shape {ids.shape}; pass the token ids themselves")
+    ids = as_integers(ids, "token ids")
+    if ids.ndim not in (1, 2):
+        raise ValueError(f"{called()}padding_mask takes ids of shape (B, S) or (S,), got shape {ids.shape}; pass the token "
+                         "ids themselves")
     return np.atleast_2d(ids != pad_id)[:, None, None, :]
 
 
