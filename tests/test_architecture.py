@@ -73,6 +73,17 @@ def test_each_face_names_what_is_in_its_folder(face):
     assert not missing and set(re.findall(r"[\w/]+\.py\b", text)) <= {path.name for path in inside}
 
 
+def test_pages_and_docstrings_name_files_that_exist():
+    """Of the package; export.py and others like it are files of other projects or of readers, ex01_2.py those of students."""
+    names = {path.name for path in ROOT.rglob("*.py")}
+    elsewhere = {"export.py", "script.py", "FILE.py"}
+    texts = {path: path.read_text(encoding="utf-8") for path in ROOT.rglob("*.md")}
+    texts |= {path: ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "" for path in ROOT.rglob("*.py")}
+    missing = {(path.relative_to(ROOT).as_posix(), name) for path, text in texts.items()
+               for name in re.findall(r"(?<![\w/.])[a-zA-Z_]\w*\.py\b", text) if name not in names | elsewhere and not re.search(r"ex(ercise_)?\d\d_", name)}
+    assert not missing
+
+
 def test_no_modules_import_each_other_in_a_circle():
     """Files are taken away as long as one of them imports none of the others; a circle would stay."""
     left = {name: targets - {"numpy_transformer"} for name, targets in IMPORTS.items()}

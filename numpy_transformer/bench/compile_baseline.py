@@ -2,7 +2,7 @@
 
     python -m numpy_transformer.bench.compile_baseline NAME THREADS
 
-It answers its parent as child.py describes. The model and the loss, forward and backward, are compiled; clipping and the fused
+It answers its parent as child_process.py describes. The model and the loss, forward and backward, are compiled; clipping and the fused
 AdamW are those of the eager steps.
 """
 

@@ -2,7 +2,7 @@
 
     python -m numpy_transformer.bench.jax_baseline NAME THREADS [JOB]
 
-It answers its parent as child.py describes. XLA uses as many threads as the process may use cores, and where a process cannot
+It answers its parent as child_process.py describes. XLA uses as many threads as the process may use cores, and where a process cannot
 choose its cores (macOS, Windows), that is all of them.
 """
 

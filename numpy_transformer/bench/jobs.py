@@ -2,7 +2,7 @@
 
     python -m numpy_transformer.bench.jobs NAME THREADS JOB
 
-It answers its parent as child.py describes.
+It answers its parent as child_process.py describes.
 """
 
 import sys

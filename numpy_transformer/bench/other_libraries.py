@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rival:
-    """A module of this package that times the same models, and answers its parent as child.py describes."""
+    """A module of this package that times the same models, and answers its parent as child_process.py describes."""
 
     module: str
     library: str                                # whose matmuls it uses, among LIBRARIES

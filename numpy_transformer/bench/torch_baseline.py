@@ -2,7 +2,7 @@
 
     python -m numpy_transformer.bench.torch_baseline NAME THREADS [JOB]
 
-It answers its parent as child.py describes.
+It answers its parent as child_process.py describes.
 """
 
 import sys

@@ -1,7 +1,8 @@
 """The computation graph of a recorded step: values, the operations between them, and the groups they stand in.
 
 Components are told by their calls. How the code of a composite component computes its parts' inputs, a residual sum for
-example, is inferred from the arrays: see matching.py, and rules.py for components whose inside cannot be inferred.
+example, is inferred from the arrays: see matching.py, and component_rules.py for components whose inside cannot be
+inferred.
 """
 
 import numpy as np
