@@ -80,7 +80,8 @@ def test_pages_and_docstrings_name_files_that_exist():
     texts = {path: path.read_text(encoding="utf-8") for path in ROOT.rglob("*.md")}
     texts |= {path: ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "" for path in ROOT.rglob("*.py")}
     missing = {(path.relative_to(ROOT).as_posix(), name) for path, text in texts.items()
-               for name in re.findall(r"(?<![\w/.])[a-zA-Z_]\w*\.py\b", text) if name not in names | elsewhere and not re.search(r"ex(ercise_)?\d\d_", name)}
+               for name in re.findall(r"(?<![\w/.])[a-zA-Z_]\w*\.py\b", text)
+               if name not in names | elsewhere and not re.search(r"ex(ercise_)?\d\d_", name)}
     assert not missing
 
 
