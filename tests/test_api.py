@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import html
 import inspect
 import pkgutil
 import subprocess
@@ -136,8 +137,10 @@ def test_mypy_understands_what_a_script_does(tmp_path):
 @pytest.mark.slow
 def test_the_api_pages_are_built_and_have_every_public_name(tmp_path):
     pytest.importorskip("pdoc")
-    done = subprocess.run([sys.executable, "-m", "pdoc", "--output-directory", tmp_path, "numpy_transformer"],
-                          capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "pdoc", "-t", ".ci/pdoc", "--output-directory", tmp_path, "numpy_transformer"],
+                          capture_output=True, text=True, cwd=ROOT.parent)
     page = (tmp_path / "numpy_transformer.html").read_text(encoding="utf-8")
     assert done.returncode == 0, done.stderr
     assert [name for name, _ in public_callables() if f'id="{name}"' not in page] == []
+    layout = html.escape(inspect.getdoc(nt.SelfAttention)).replace("&#x27;", "&#39;")
+    assert layout.count("\n") > 5 and f'<pre class="docstring">{layout}</pre>' in page

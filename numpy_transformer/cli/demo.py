@@ -14,7 +14,7 @@ from ..tasks import LanguageModelTask, SequenceToSequenceTask
 from .gradcheck import check_components, error_table
 from .parser import add_command, whole_number
 from .plot_examples import masks
-from .plotted_run import readable
+from .plotted_run import visible_spaces
 from .terminal import wrap
 
 PAGE = 2                                        # megabytes of the arrays in the page of the language model
@@ -148,7 +148,7 @@ def draw_pictures(views, model, text, reader, dates, histories):
     yield "masks", views.mask_pictures(masks(6, padded=2))
     start = held_out_ids(text, 24)
     model.eval()(start)
-    letters = readable(text.tokenizers[0].decode(start))
+    letters = visible_spaces(text.tokenizers[0].decode(start))
     weights = [block.attention.weights for block in model.decoder.blocks]
     names = [f"block {block}, head {head}" for block, heads in enumerate(weights) for head in range(len(heads))]
     yield "attention_heads", views.attention_heads(np.concatenate(weights), letters, letters, names=names,
@@ -156,7 +156,7 @@ def draw_pictures(views, model, text, reader, dates, histories):
     text, answer = dates.test[3]                # "the ... of ...", the longest form
     source_tokens, target_tokens = dates.tokenizers()
     reader.eval()(frame(source_tokens, text), frame(target_tokens, answer)[:-1])
-    keys, predicted = f"^{readable(text)}$", f"{answer}$"               # ^ and $ mark the begin and end tokens
+    keys, predicted = f"^{visible_spaces(text)}$", f"{answer}$"               # ^ and $ mark the begin and end tokens
     yield "cross_attention", views.attention_heads(
         reader.decoder.blocks[-1].cross_attention.weights, predicted, keys,
         title="Cross-attention weights of the encoder-decoder (rows: predicted tokens, columns: source tokens)",

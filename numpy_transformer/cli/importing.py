@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..tasks.imported_runs import (checkpoint_of, compare_sizes, corpus_of, describe_sizes, describe_tokenizer,
+from ..tasks.imported_runs import (checkpoint_of, compare_sizes, labels_in_config, describe_sizes, describe_tokenizer,
                                    describe_vectors, read_tokenizer)
 from ..tasks.options import is_published
 from ..tasks.runs import IMPORTED, TITLES, check_meta, load_run, merged_weights, use_of
@@ -109,7 +109,7 @@ def run_export(arguments):
         raise ValueError(f"{run.path!r} was trained from scratch here, and only an imported model, or one fine-tuned from "
                          "it, has a family that transformers knows; export one of these")
     merged_weights(run)                         # of LoRA
-    if corpus_of(run.kind, model.origin.config).get("labels") != run.meta["corpus"].get("labels"):
+    if labels_in_config(run.kind, model.origin.config).get("labels") != run.meta["corpus"].get("labels"):
         names = {str(number): label for number, label in enumerate(run.labels)}
         model.origin.config |= {"id2label": names, "label2id": {label: int(number) for number, label in names.items()}}
     if "problem_type" in model.origin.config and run.meta["config"] != IMPORTED:

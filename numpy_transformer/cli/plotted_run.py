@@ -41,7 +41,7 @@ class RunExample:
             ids = self.shorten(read_prompt(tokens, arguments.text), "--text", context)
             self.inputs = (ids[None],)
             self.targets = ids[None, 1:]
-            self.keys = self.queries = self.predicted = [readable(token_name(tokens, token)) for token in ids]
+            self.keys = self.queries = self.predicted = [visible_spaces(token_name(tokens, token)) for token in ids]
         self.model.eval(remember=True)
 
     @property
@@ -68,7 +68,7 @@ class RunExample:
             self.inputs = (ids[None], None, None, masked[None])
         else:
             self.inputs = (ids[None],)
-        self.keys = self.queries = self.predicted = [readable(reader.name(token)) for token in ids]
+        self.keys = self.queries = self.predicted = [visible_spaces(reader.name(token)) for token in ids]
 
     def read_pair(self, arguments):
         source_tokens, target_tokens = self.run.tokenizers
@@ -143,8 +143,8 @@ def labels(tokens, ids):
     """The label of each id of a source or target in a picture: ^ and $ for begin and end, _ for padding."""
     own = marks(tokens)
     special = {PAD: "_", own.begin: "^", own.end: "$"}
-    return [special.get(int(n)) or readable(token_name(tokens, n - own.first)) for n in ids]
+    return [special.get(int(n)) or visible_spaces(token_name(tokens, n - own.first)) for n in ids]
 
 
-def readable(text):
+def visible_spaces(text):
     return text.replace(" ", "␣").replace("\n", "↵")

@@ -95,7 +95,7 @@ def read_table(path, text_column, label_column, labels=None, progress=None):
     for line, row in rows:
         text, label, *split = row_cells(path, line, row, header, columns)
         if text and label:
-            check_label(label, labels, f"line {line:,} of {str(path)!r}")
+            check_known_label(label, labels, f"line {line:,} of {str(path)!r}")
             parts[split_name(path, line, *split)].append((text, label))
         else:
             empty.append(line)
@@ -154,7 +154,7 @@ def row_cells(path, line, row, header, columns):
     return [row[i] if any(row) else "" for i in columns]
 
 
-def check_label(label, labels, place):
+def check_known_label(label, labels, place):
     """Raises ValueError if labels are given and this is not one of them."""
     if labels is not None and label not in labels:
         raise ValueError(f"{place} has the label {label!r}, but the model knows only "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import acl_imdb
-from .label_files import check_label, read_class_files, read_table
+from .label_files import check_known_label, read_class_files, read_table
 from .plurals import counted
 
 MOST_LABELS = 1_000
@@ -124,7 +124,7 @@ def make_labeled(parts, labels, report, source):
     found = set().union(*names_in.values())
     names = labels or sorted(found)
     for name in sorted(found):
-        check_label(name, names, source)
+        check_known_label(name, names, source)
     if labels is None:
         check_classes(names, names_in["training"], source)
     report = report + report_missing_labels(names, names_in) + report_overlap(rows)

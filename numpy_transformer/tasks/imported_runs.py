@@ -104,7 +104,7 @@ def meta_of(model, tokenizer):
     sides = 2 if kind == "text2text" else 1     # source and target have the same tokenizer
     tokenizers = [tokenizer.to_json()] * sides if tokenizer else []
     return {"kind": kind, "config": IMPORTED, "settings": settings_of(kind, origin), "model": origin.options,
-            "tokenizers": tokenizers, "corpus": corpus_of(kind, origin.config), "step": 0, "best": None,
+            "tokenizers": tokenizers, "corpus": labels_in_config(kind, origin.config), "step": 0, "best": None,
             "origin": {"family": origin.family, "config": origin.config, "files": files}}
 
 
@@ -138,8 +138,8 @@ def length_in(config, name, default):
     return length
 
 
-def corpus_of(kind, config):
-    """Returns the names of the classes or tags, in the order of the model's outputs, and whether they exclude each other."""
+def labels_in_config(kind, config):
+    """Returns what a published classifier or tagger says of its labels: their names, and whether they exclude each other."""
     if kind not in ("classifier", "tagger"):
         return {}
     labels = config.get("id2label") or {0: "LABEL_0", 1: "LABEL_1"}         # transformers' default

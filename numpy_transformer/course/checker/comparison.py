@@ -142,10 +142,10 @@ def matches(observed, answers):
 def matches_in_case(a, b):
     if a.error or b.error:
         return a.error == b.error
-    return len(a.outputs) == len(b.outputs) and all(equal(x, y, b.largest) for x, y in zip(a.outputs, b.outputs))
+    return len(a.outputs) == len(b.outputs) and all(values_agree(x, y, b.largest) for x, y in zip(a.outputs, b.outputs))
 
 
-def equal(a, b, largest=0):
+def values_agree(a, b, largest=0):
     """Returns True if both have the same shape and values to 1e-9 of b's largest entry, or 1e-6 if one is float32.
 
     Parameters:
@@ -172,4 +172,4 @@ def agreement_on_changes(observed, answers):
 
 def same_changes(a, b):
     """Returns True if two observations changed the same arguments to the same values."""
-    return a.changed.keys() == b.changed.keys() and all(equal(a.changed[i], b.changed[i]) for i in a.changed)
+    return a.changed.keys() == b.changed.keys() and all(values_agree(a.changed[i], b.changed[i]) for i in a.changed)

@@ -10,7 +10,7 @@ import numpy as np
 from ..exercises.definition import AGREE, MOST_STEPS
 from ..exercises.observation import Observation, changes, observe
 from ..sandbox.inside.worker import Function, instances
-from .comparison import (agreement_on_changes, answer_fingerprint, close, equal, is_close, matches, matches_in_case,
+from .comparison import (agreement_on_changes, answer_fingerprint, close, values_agree, is_close, matches, matches_in_case,
                          same_changes, similar)
 from .messages import reported
 
@@ -137,7 +137,7 @@ class AnswerKey:
             observed = self.observations((mistake,))
             changed = [self.wrong_outputs(*pair) for pair in zip(observed, self.expected)]
             if all(part in ([], first) for part in changed) and all(
-                    equal(seen.outputs[first[0]], answer.outputs[first[0]]) for seen, answer in zip(observed, answers)):
+                    values_agree(seen.outputs[first[0]], answer.outputs[first[0]]) for seen, answer in zip(observed, answers)):
                 found.append((mistake,))
         return found
 
@@ -200,7 +200,7 @@ class AnswerKey:
             elif is_close(yours, right, expected) or seen.shape not in (yours.shape, right.shape):
                 return None
             else:
-                found.append("same" if equal(seen, yours, answer.largest) else "other")
+                found.append("same" if values_agree(seen, yours, answer.largest) else "other")
         return tuple(found)
 
     def distinguishable(self, observed, answers):

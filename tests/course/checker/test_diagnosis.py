@@ -8,7 +8,7 @@ from helpers.answer_keys import answer_key
 from helpers.small_exercises import EXERCISE, KEY, SCALED, SCALED_KEY, diagnoses, said
 from helpers.students import play
 
-from numpy_transformer.course.checker.comparison import close, compare_shapes, equal
+from numpy_transformer.course.checker.comparison import close, compare_shapes, values_agree
 from numpy_transformer.course.checker.diagnosis import AnswerKey
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
@@ -112,8 +112,8 @@ def test_a_name_needs_nine_digits():
 
 def test_equal_by_the_largest_output_where_one_is_rounding_alone():
     noise = np.array([1e-17, -1e-17])
-    assert equal(np.array([np.nan, 1]), np.array([np.nan, 1]))
-    assert equal(-noise, noise, 1.0) and not equal(-noise, noise) and not equal(np.array([np.inf]), np.array([1.0]))
+    assert values_agree(np.array([np.nan, 1]), np.array([np.nan, 1]))
+    assert values_agree(-noise, noise, 1.0) and not values_agree(-noise, noise) and not values_agree(np.array([np.inf]), np.array([1.0]))
 
 
 def test_a_total_of_zero_says_nothing():

@@ -5,7 +5,7 @@ import numpy as np
 from ....texts import Message, listed
 from ...exercises.cases import Case
 from ...exercises.observation import observe
-from ..comparison import equal
+from ..comparison import values_agree
 
 MOST_NOTES, MOST_LISTED = 3, 4                  # cases that a sentence lists
 
@@ -136,4 +136,4 @@ def single_passes(answer_key, case, name):
         if seen.error:
             return {}
         gradients[which, len(found)] = seen.outputs[exercise.outputs.index(name) - len(exercise.outputs)]
-    return gradients if not equal(*gradients.values()) else {}
+    return gradients if not values_agree(*gradients.values()) else {}

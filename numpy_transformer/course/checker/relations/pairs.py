@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....texts import Message
-from ..comparison import close, equal
+from ..comparison import close, values_agree
 
 TYPES = "fiub"                                  # kinds of dtypes that are numbers
 ARGUMENT, CORRECT = "relations.array.argument", "relations.array.correct"
@@ -55,7 +55,7 @@ class Pair:
 
     def equal(self, a, b):
         """Compares two arrays by the scale of this case."""
-        return equal(a, b, self.largest)
+        return values_agree(a, b, self.largest)
 
 
 def rounded(number, digits=6):

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from ....texts import Message
-from ..comparison import equal
+from ..comparison import values_agree
 from .pairs import ARGUMENT, rounded
 
 POWERS = {1: "times", -1: "divided", 2: "times_square"}
@@ -123,7 +123,7 @@ def extra_factor(pairs):
 def is_factor(pair, term, power):
     if term.size < 2 or not term.all() or np.ptp(term) == 0:
         return False
-    return equal(pair.wrong, pair.right * term ** power)
+    return values_agree(pair.wrong, pair.right * term ** power)
 
 
 def by_row(pairs):
@@ -167,4 +167,4 @@ def proportional(pair, axis):
     squares = (r * r).sum(axis, keepdims=True)
     if not squares.all():
         return False
-    return equal(w, (w * r).sum(axis, keepdims=True) / squares * r)
+    return values_agree(w, (w * r).sum(axis, keepdims=True) / squares * r)

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from ....texts import Message
-from ..comparison import equal
+from ..comparison import values_agree
 from .pairs import rounded
 
 DEPENDS, NEARLY = "relations.whole.depends", "relations.whole.nearly"
@@ -47,7 +47,7 @@ def multiple(pairs):
             return None
         if r.any():
             factor = float(np.vdot(r, w) / np.vdot(r, r))
-            if not equal(w, factor * r):
+            if not values_agree(w, factor * r):
                 return None
             factors.append((p.known, factor))
     values = [factor for _, factor in factors]
@@ -113,7 +113,7 @@ def opposite(pairs):
 def transposed(pairs):
     def turns_into(w, r):
         swapped = [np.swapaxes(w, a, b) for a, b in itertools.combinations(range(w.ndim), 2)]
-        return w.ndim > 1 and any(equal(turned, r) for turned in (w.T, *swapped))
+        return w.ndim > 1 and any(values_agree(turned, r) for turned in (w.T, *swapped))
     return Message("relations.whole.transposed") if all(turns_into(p.wrong, p.right) for p in pairs) else None
 
 
@@ -166,12 +166,12 @@ def gives(pair, step, before, after):
 
 
 def permuted(pairs):
-    if all(p.wrong.size == p.right.size and equal(p.wrong.ravel(), p.right.ravel()) for p in pairs):
+    if all(p.wrong.size == p.right.size and values_agree(p.wrong.ravel(), p.right.ravel()) for p in pairs):
         return Message("relations.whole.shape")
     for key, turned in ORDERS.items():
         if all(p.same_shape and any_equal(turned(p.right), p) for p in pairs):
             return Message(f"relations.whole.{key}")
-    if all(p.wrong.size == p.right.size > 2 and equal(np.sort(p.wrong, None), np.sort(p.right, None)) for p in pairs):
+    if all(p.wrong.size == p.right.size > 2 and values_agree(np.sort(p.wrong, None), np.sort(p.right, None)) for p in pairs):
         for axis, slices in ((-1, "columns"), (-2, "rows"), (-3, "slices")):
             if all(same_slices(p, axis) for p in pairs):
                 return Message(f"relations.whole.{slices}")
@@ -181,7 +181,7 @@ def permuted(pairs):
 
 
 def any_equal(candidates, pair):
-    return any(equal(pair.wrong, candidate) for candidate in candidates)
+    return any(values_agree(pair.wrong, candidate) for candidate in candidates)
 
 
 def rolled(r, axis):
@@ -203,7 +203,7 @@ def same_slices(pair, axis):
         return False
     w, r = (np.moveaxis(y, axis, 0).reshape(y.shape[axis], -1) for y in (w, r))
     w, r = (np.array(sorted(map(tuple, np.round(y, 12)))) for y in (w, r))
-    return equal(w, r)
+    return values_agree(w, r)
 
 
 def wrong_reduction(pairs):
@@ -212,13 +212,13 @@ def wrong_reduction(pairs):
         return None
     for kind in ("sum", "mean"):
         missing = set.intersection(*(
-            {axis for axis in range(p.wrong.ndim) if equal(getattr(p.wrong, kind)(axis), p.right)} for p in pairs))
+            {axis for axis in range(p.wrong.ndim) if values_agree(getattr(p.wrong, kind)(axis), p.right)} for p in pairs))
         if missing:
             return Message(f"relations.whole.{kind}_missing", axis=min(missing))
         extra = set.intersection(*(
             {axis - p.right.ndim for axis in range(p.right.ndim)
-             if equal(p.wrong, getattr(p.right, kind)(axis))
-             or equal(p.wrong, getattr(p.right, kind)(axis, keepdims=True))} for p in pairs))
+             if values_agree(p.wrong, getattr(p.right, kind)(axis))
+             or values_agree(p.wrong, getattr(p.right, kind)(axis, keepdims=True))} for p in pairs))
         if extra:
             return Message(f"relations.whole.{kind}_extra", axis=max(extra))
     return None
