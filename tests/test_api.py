@@ -137,7 +137,8 @@ def test_mypy_understands_what_a_script_does(tmp_path):
 @pytest.mark.slow
 def test_the_api_pages_are_built_and_have_every_public_name(tmp_path):
     pytest.importorskip("pdoc")
-    done = subprocess.run([sys.executable, "-m", "pdoc", "-t", ".ci/pdoc", "--output-directory", tmp_path, "numpy_transformer"],
+    done = subprocess.run([sys.executable, "-m", "pdoc", "-t", ".ci/pdoc", "--output-directory", tmp_path,
+                           "numpy_transformer"],
                           capture_output=True, text=True, cwd=ROOT.parent)
     page = (tmp_path / "numpy_transformer.html").read_text(encoding="utf-8")
     assert done.returncode == 0, done.stderr

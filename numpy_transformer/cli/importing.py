@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ..tasks.imported_runs import (checkpoint_of, compare_sizes, labels_in_config, describe_sizes, describe_tokenizer,
-                                   describe_vectors, read_tokenizer)
+from ..tasks.imported_runs import (checkpoint_of, compare_sizes, describe_sizes, describe_tokenizer, describe_vectors,
+                                   labels_in_config, read_tokenizer)
 from ..tasks.options import is_published
 from ..tasks.runs import IMPORTED, TITLES, check_meta, load_run, merged_weights, use_of
 from ..training.checkpoint import check_writable, read_checkpoint, write_checkpoint

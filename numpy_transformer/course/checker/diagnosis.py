@@ -10,8 +10,8 @@ import numpy as np
 from ..exercises.definition import AGREE, MOST_STEPS
 from ..exercises.observation import Observation, changes, observe
 from ..sandbox.inside.worker import Function, instances
-from .comparison import (agreement_on_changes, answer_fingerprint, close, values_agree, is_close, matches, matches_in_case,
-                         same_changes, similar)
+from .comparison import (agreement_on_changes, answer_fingerprint, close, is_close, matches, matches_in_case,
+                         same_changes, similar, values_agree)
 from .messages import reported
 
 MOST_TOGETHER = 3                               # known mistakes that one answer may combine
@@ -137,7 +137,8 @@ class AnswerKey:
             observed = self.observations((mistake,))
             changed = [self.wrong_outputs(*pair) for pair in zip(observed, self.expected)]
             if all(part in ([], first) for part in changed) and all(
-                    values_agree(seen.outputs[first[0]], answer.outputs[first[0]]) for seen, answer in zip(observed, answers)):
+                    values_agree(seen.outputs[first[0]], answer.outputs[first[0]])
+                    for seen, answer in zip(observed, answers)):
                 found.append((mistake,))
         return found
 
