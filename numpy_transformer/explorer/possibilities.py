@@ -5,7 +5,7 @@ import copy
 import numpy as np
 
 from ..inspection import record
-from ..layers import FlashAttention, MultiHeadAttention, UnscaledAttention
+from ..layers import FlashAttention, MultiHeadAttention, ScaledDotProductAttention, UnscaledAttention
 from ..layers.blocks import Block, CrossBlock
 from ..module import Module
 from ..texts import texts_of
@@ -35,7 +35,8 @@ def switchable(example):
             "blocks": [{"group": name, "title": title_of(name)} for name, _ in blocks],
             "masks": [{"group": name, "title": title_of(name)} for name, part in attentions if name in masked],
             "scales": [{"group": name, "title": title_of(name)} for name, part in attentions
-                       if not isinstance(part.attention, UnscaledAttention)],
+                       if isinstance(part.attention, (ScaledDotProductAttention, FlashAttention))
+                       and not isinstance(part.attention, UnscaledAttention)],
             "residuals": [{"group": name, "sublayer": sublayer, "title": f"{title_of(name)}, {spoken(spaced(sublayer))}"}
                           for name, part in blocks for sublayer in sublayers_of(part)]}
 

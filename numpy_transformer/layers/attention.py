@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -134,6 +135,14 @@ def sum_over_groups(dk: np.ndarray, k: np.ndarray) -> np.ndarray:
     return dk.reshape(*k.shape[:-2], -1, *k.shape[-2:]).sum(-3)
 
 
-# What `attention` may be in a causal model: (dropout, rng) -> component that takes q, k, v and a mask. None is what
+class AttentionSizes(NamedTuple):
+    """What a kind of attention has to know of the block that it is made for."""
+    num_heads: int
+    num_kv_heads: int
+    d_head: int
+    dropout: float
+
+
+# What `attention` may be in a causal model: (sizes, rng) -> component that takes q, k, v and a mask. None is what
 # SelfAttention makes by itself: ScaledDotProductAttention, or GroupedAttention if there are fewer key heads
-ATTENTIONS: dict[str, Callable[[float, Seed], Component]] = {"plain": lambda dropout, rng: None}
+ATTENTIONS: dict[str, Callable[[AttentionSizes, Seed], Component]] = {"plain": lambda sizes, rng: None}

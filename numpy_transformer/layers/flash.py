@@ -118,4 +118,4 @@ class FlashAttention(Module):
                 yield rows, keys, s
 
 
-ATTENTIONS["flash"] = lambda dropout, rng: FlashAttention(causal=True, dropout=dropout)
+ATTENTIONS["flash"] = lambda sizes, rng: FlashAttention(causal=True, dropout=sizes.dropout)

@@ -31,7 +31,7 @@ class CausalSettings(BlockSettings):
         positions : "learned" (default; GPT), "sinusoidal" (the paper), "rotary" (LLaMA), "alibi", "relative", another name
             in POSITIONS, or the component itself, such as RotaryEmbedding(d_head, base=500000.0)
         attention : "plain" (default), "flash": FlashAttention, for long texts, without dropout; another name in ATTENTIONS, or
-            a function (dropout, rng) -> component, such as GroupedAttention, which is called for each block
+            a function (sizes, rng) -> component, which is called for each block with its AttentionSizes
         tie_weights : bool (True); the output layer is the transposed embedding
         scale_embedding : bool (False); the embedding is multiplied by sqrt(d_model)
         init : "gpt2" (default), "xavier", "keras" or "bert", the initial weights; see models/initialization.py

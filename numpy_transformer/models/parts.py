@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..argument_checks import check_choice
-from ..layers.attention import ATTENTIONS, with_score_changes
+from ..layers.attention import ATTENTIONS, AttentionSizes, with_score_changes
 from ..layers.blocks import Block, CrossBlock
 from ..layers.feed_forward import make_feed_forward
-from ..layers.multi_head import CrossAttention, MultiHeadAttention, SelfAttention
+from ..layers.multi_head import CrossAttention, MultiHeadAttention, SelfAttention, width_of_head
 from ..layers.normalization import make_norm
 from ..layers.position_bias import PositionBias
 from ..layers.positions import POSITIONS, PositionSizes
@@ -62,7 +62,9 @@ class BlockSettings:
         d_model, num_heads, d_ff, dropout = sizes
         options: dict[str, Any] = {"num_kv_heads": self.num_kv_heads, "dropout": dropout, "bias": self.bias, "rng": rng,
                    "d_head": self.d_head}
-        own = SelfAttention(d_model, num_heads, attention=make_attention(attention, dropout, rng), **options)
+        attention_sizes = AttentionSizes(num_heads, self.num_kv_heads or num_heads,
+                                         width_of_head(d_model, num_heads, self.d_head), dropout)
+        own = SelfAttention(d_model, num_heads, attention=make_attention(attention, attention_sizes, rng), **options)
         feed_forward = make_feed_forward(self.activation, d_model, d_ff, dropout=dropout, bias=self.bias, rng=rng)
         norms = self.make_norm(d_model), self.make_norm(d_model)
         if not crossing:
@@ -84,17 +86,17 @@ class BlockSettings:
         return CrossStack(blocks, norm) if crossing else Stack(blocks, norm)
 
 
-def make_attention(attention: Any, dropout: float, rng: np.random.Generator) -> Any:
-    """Returns the attention that ATTENTIONS makes of a name, or that a function or class makes of dropout and rng.
+def make_attention(attention: Any, sizes: AttentionSizes, rng: np.random.Generator) -> Any:
+    """Returns the attention that ATTENTIONS makes of a name, or that a function makes.
 
-    Parameters: attention : a name in ATTENTIONS, or a function (dropout, rng) -> component such as GroupedAttention, which is
-        called for each block; dropout : float; rng : Generator
+    Parameters: attention : a name in ATTENTIONS, or a function (sizes, rng) -> component, which is called for each block;
+        sizes : AttentionSizes; rng : Generator
     Raises: ValueError for an unknown name.
     """
     if callable(attention) and not isinstance(attention, Module):
-        return attention(dropout, rng)
+        return attention(sizes, rng)
     check_choice("attention", attention, ATTENTIONS)
-    return ATTENTIONS[attention](dropout, rng)
+    return ATTENTIONS[attention](sizes, rng)
 
 
 def make_positions(positions: str | Component, sizes: PositionSizes, rng: np.random.Generator) -> Component:

@@ -25,7 +25,9 @@ def test_formulas_of_a_recorded_step(sample):
     for op in step.ops.values():
         formulas, arrays = formulas_of(op), op.arrays()
         computed = set(op.outputs) | {name for name in arrays if name.startswith("d") and name[1:] not in op.outputs}
-        assert computed <= set(formulas), op.id
+        assert computed <= set(formulas), (
+            f"{op.id} has no formula for {', '.join(sorted(computed - set(formulas)))}; write a function with "
+            f"@spells({type(op.module).__name__}) in explorer/formulas/")
         for target in computed:
             formula, expected = formulas[target], np.asarray(arrays[target])
             index = tuple(rng.integers(expected.shape))

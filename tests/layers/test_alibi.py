@@ -6,7 +6,7 @@ import pytest
 import numpy_transformer as nt
 from numpy_transformer.explorer.document import make_document
 from numpy_transformer.layers.alibi import slopes
-from numpy_transformer.layers.attention import ATTENTIONS, with_score_changes
+from numpy_transformer.layers.attention import ATTENTIONS, AttentionSizes, with_score_changes
 from numpy_transformer.layers.feed_forward import FEED_FORWARDS
 from numpy_transformer.layers.normalization import NORMS
 from numpy_transformer.layers.positions import POSITIONS
@@ -67,7 +67,7 @@ def test_scores_of_an_attention_s_own_get_the_bias_but_cannot_be_left_unscaled()
     weights = np.exp(bias(5, 5)) / np.exp(bias(5, 5)).sum(-1, keepdims=True)
     np.testing.assert_allclose(uniform(q, k, v), weights @ v, rtol=1e-12)
     with pytest.raises(ValueError, match="Uniform has no plain scores that could be left unscaled"):
-        language_model(positions="relative", attention=Uniform)
+        language_model(positions="relative", attention=lambda sizes, rng: Uniform(sizes.dropout, rng))
 
 
 def test_the_explorer_shows_it_with_formulas():
@@ -115,7 +115,7 @@ class Uniform(nt.ScaledDotProductAttention):
 @pytest.mark.parametrize("table, setting", [
     (NORMS, "norm_layer"), (FEED_FORWARDS, "activation"), (POSITIONS, "positions"), (ATTENTIONS, "attention")])
 def test_a_new_part_is_one_name_in_a_table_and_no_new_argument(table, setting, monkeypatch):
-    new = (lambda dropout, rng: Uniform(dropout, rng)) if setting == "attention" else Halved
+    new = (lambda sizes, rng: Uniform(sizes.dropout, rng)) if setting == "attention" else Halved
     monkeypatch.setitem(table, "mine", new)
     model = language_model(**{setting: "mine"})
     kinds = [type(part) for _, part in model.named_modules()]
@@ -154,7 +154,7 @@ class SoftCap(nt.Module):
 def capped(request, monkeypatch):
     """Makes a language model with capped scores, ALiBi and grouped heads. One entry of a table is all that it needs."""
     monkeypatch.setitem(ATTENTIONS, "capped",
-                        lambda dropout, rng: with_score_changes(request.param(dropout, rng), SoftCap(0.3)))
+                        lambda sizes, rng: with_score_changes(request.param(sizes.dropout, rng), SoftCap(0.3)))
 
     def make(attention="capped", **settings):
         model = nt.CausalLanguageModel(9, 16, 4, 2, d_ff=16, num_kv_heads=2, max_len=8, attention=attention, **settings)
@@ -206,8 +206,38 @@ def test_the_explorer_shows_a_score_change_as_a_component_of_its_own(capped):
     assert not any("mismatch" in value for value in values.values())
 
 
-def test_attention_may_be_a_function_or_a_class():
-    model = language_model(attention=nt.GroupedAttention)
+class Sharpness(nt.Module):
+    """y_h = a_h scores_h, with a learned number for each head."""
+
+    def __init__(self, num_heads):
+        self.a = nt.Parameter(np.linspace(0.5, 2, num_heads))
+
+    def forward(self, scores):
+        self.remember(scores)
+        return self.a.data[:, None, None] * scores
+
+    def backward(self, dy):
+        scores = self.recall()
+        self.a.grad += (dy * scores).sum((0, 2, 3))
+        return self.a.data[:, None, None] * dy
+
+
+def test_an_attention_is_told_the_sizes_of_its_block():
+    seen = []
+
+    def sharpened(sizes, rng):
+        seen.append(sizes)
+        return with_score_changes(nt.GroupedAttention(sizes.dropout, rng), Sharpness(sizes.num_heads))
+
+    model = nt.CausalLanguageModel(9, 24, 4, 2, d_ff=16, num_kv_heads=2, d_head=5, dropout=0.2, attention=sharpened, rng=0)
+    assert seen == [AttentionSizes(num_heads=4, num_kv_heads=2, d_head=5, dropout=0.2)] * 2
+    assert sum("score_changes.0.a" in name for name, _ in model.named_parameters()) == 2
+    report = nt.gradcheck(model.astype(np.float64).eval(remember=True), IDS, directions=2)
+    assert report.ok, str(report)
+
+
+def test_attention_may_be_a_function():
+    model = language_model(attention=lambda sizes, rng: nt.GroupedAttention(sizes.dropout, rng))
     assert [type(block.attention.attention) for block in model.decoder.blocks] == [nt.GroupedAttention] * 2
     np.testing.assert_allclose(model.eval()(IDS), language_model().eval()(IDS), atol=1e-12)
     with pytest.raises(ValueError, match="attention = 'none'"):
