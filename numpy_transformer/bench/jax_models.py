@@ -11,13 +11,13 @@ JOINED = (("attention", "qkv", ("query", "key", "value")), ("cross_attention", "
 
 def fused_projections(state):
     """Our arrays {name: array}, with the projections of queries, keys and values of one sequence side by side."""
-    found = dict(state)
+    arrays = dict(state)
     for name in state:
         for layer, whole, parts in JOINED:
             if f".{layer}.{parts[0]}." in name:
                 names = [name.replace(f".{parts[0]}.", f".{part}.") for part in parts]
-                found[name.replace(f".{parts[0]}.", f".{whole}.")] = np.concatenate([found.pop(part) for part in names], -1)
-    return found
+                arrays[name.replace(f".{parts[0]}.", f".{whole}.")] = np.concatenate([arrays.pop(part) for part in names], -1)
+    return arrays
 
 
 class Model:

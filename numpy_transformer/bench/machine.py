@@ -40,8 +40,8 @@ def kernels():
                 return f"{library} {version} {core}"
     with contextlib.suppress(ImportError, IndexError):      # another BLAS library, which threadpoolctl may support
         from threadpoolctl import ThreadpoolController
-        found = ThreadpoolController().select(user_api="blas").info()[0]
-        return " ".join(str(found[name]) for name in ("internal_api", "version", "architecture") if found.get(name))
+        properties = ThreadpoolController().select(user_api="blas").info()[0]
+        return " ".join(str(properties[name]) for name in ("internal_api", "version", "architecture") if properties.get(name))
     return "unknown"
 
 
@@ -57,9 +57,9 @@ def warning(variables):
     """Returns a sentence about the variables that are set, {name: value}, or ""."""
     if not variables:
         return ""
-    found = " and ".join(f"{name}={value}" for name, value in variables.items())
+    settings = " and ".join(f"{name}={value}" for name, value in variables.items())
     unset = " ".join(f"-u {name}" for name in VARIABLES)
-    return (f"Warning: {found} is set, which can halve the speed of NumPy's matmuls; to unset it, run "
+    return (f"Warning: {settings} is set, which can halve the speed of NumPy's matmuls; to unset it, run "
             f"`env {unset} numpy-transformer bench`.")
 
 
@@ -79,6 +79,6 @@ def matmul_speeds(rivals, threads, turn=TURN, rounds=3):
         times = in_turns({key: child.times for key, child in children.items()}, turn, rounds, lambda: None)
     flops = 2 * MULTIPLIED.tokens * MULTIPLIED.d_model * MULTIPLIED.d_ff
     speeds = {library: {} for library in libraries}
-    for (library, count), found in times.items():
-        speeds[library][count] = flops / (1e6 * statistics.median(found))
+    for (library, count), milliseconds in times.items():
+        speeds[library][count] = flops / (1e6 * statistics.median(milliseconds))
     return speeds

@@ -11,7 +11,7 @@ def matmuls(config, batch):
     """Returns (a, b, out) of every matmul in the forward and backward of `batch` sequences. No two share an array."""
     rng = np.random.default_rng(0)
     T, D, H = config.length, config.d_model, config.heads
-    found = []
+    triples = []
 
     def draw(*shape):
         return rng.standard_normal(shape, np.float32)
@@ -24,7 +24,7 @@ def matmuls(config, batch):
         else:
             w = draw(d_in, d_out)
             weight_gradient = (x.T, dy, draw(d_in, d_out))
-        found.extend([(x, w, draw(rows, d_out)), weight_gradient, (dy, w.T, draw(rows, d_in))])
+        triples.extend([(x, w, draw(rows, d_out)), weight_gradient, (dy, w.T, draw(rows, d_in))])
 
     def attention():
         for _ in range(4):
@@ -34,9 +34,9 @@ def matmuls(config, batch):
             return draw(batch, T, H, D // H).swapaxes(1, 2)
 
         q, k, v, dy, scores = heads(), heads(), heads(), heads(), draw(batch, H, T, T)
-        found.extend([(q, k.mT, draw(*scores.shape)), (scores, v, heads()),                    # forward
-                      (scores.mT, dy, heads()), (dy, v.mT, draw(*scores.shape)),               # dv, dP
-                      (scores, k, heads()), (scores.mT, q, heads())])                          # dq, dk
+        triples.extend([(q, k.mT, draw(*scores.shape)), (scores, v, heads()),                    # forward
+                        (scores.mT, dy, heads()), (dy, v.mT, draw(*scores.shape)),               # dv, dP
+                        (scores, k, heads()), (scores.mT, q, heads())])                          # dq, dk
 
     for stack in range(2 if config.kind == "seq2seq" else 1):
         for _ in range(config.layers):
@@ -50,7 +50,7 @@ def matmuls(config, batch):
         linear(batch, 64, 2)
     else:
         linear(batch * T, D, config.vocab, tied=config.kind == "lm")
-    return found
+    return triples
 
 
 def multiply(operations):

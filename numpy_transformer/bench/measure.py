@@ -71,7 +71,7 @@ def measure_config(config, threads, rivals=(), turn=TURN, rounds=ROUNDS, advance
     finally:
         for child in children.values():
             child.close()
-    medians = {name: statistics.median(found) for name, found in times.items()}
+    medians = {name: statistics.median(milliseconds) for name, milliseconds in times.items()}
     our_ms = medians["ours"]
     matmul_ms = min(medians["blas"], medians["split"])
     row = {"config": config.name, "job": "step", "ours_ms": our_ms, "ours_quartiles_ms": quartiles(times["ours"]),
@@ -160,10 +160,10 @@ def best_process(module, name, threads, turn=TURN, rounds=3):
 def find_mpiexec():
     """Returns the path of mpiexec, preferably of this Python's environment. Raises ValueError if MPI is not installed."""
     own = Path(sys.executable).with_name("mpiexec")
-    found = str(own) if own.exists() else shutil.which("mpiexec")
-    if found is None or importlib.util.find_spec("mpi4py") is None:
+    path = str(own) if own.exists() else shutil.which("mpiexec")
+    if path is None or importlib.util.find_spec("mpi4py") is None:
         raise ValueError("MPI needs mpi4py and mpiexec, which are not installed here; pip install 'numpy-transformer[mpi]'")
-    return found
+    return path
 
 
 class BenchmarkProcess:

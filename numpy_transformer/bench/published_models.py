@@ -27,12 +27,13 @@ def measure_job(config, job, threads, with_torch=False, turn=TURN, rounds=ROUNDS
     with unfilled():
         parameters = config.model().num_parameters()
     row = {"config": config.name, "job": job, "threads": threads, "parameters": parameters}
-    for name, found in times.items():
-        row |= {f"{name}_ms": statistics.median(found), f"{name}_quartiles_ms": quartiles(found),
+    for name, milliseconds in times.items():
+        row |= {f"{name}_ms": statistics.median(milliseconds), f"{name}_quartiles_ms": quartiles(milliseconds),
                 f"{name}_threads": children[name].size, f"{name}_peak_mb": peaks[name]}
     if with_torch:
         ratios = [statistics.median(ours) / statistics.median(torch)
-                  for ours, torch in zip(*(by_round(found, rounds) for found in (times["ours"], times["torch"])))]
+                  for ours, torch in zip(*(by_round(milliseconds, rounds) for milliseconds in (times["ours"],
+                                                                                               times["torch"])))]
         row |= {"ratio_torch": row["ours_ms"] / row["torch_ms"], "ratio_quartiles": quartiles(ratios)}
         if None not in peaks.values():
             row["ratio_peak"] = peaks["ours"] / peaks["torch"]

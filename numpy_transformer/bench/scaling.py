@@ -40,10 +40,10 @@ def growth(lengths=LENGTHS, widths=WIDTHS, advance=lambda: None):
 
 def curves(rows):
     """Returns {("T" or "d_model", attention): rows}, in the order of the rows."""
-    found = {}
+    groups = {}
     for row in rows:
-        found.setdefault((row["over"], row["attention"]), []).append(row)
-    return found
+        groups.setdefault((row["over"], row["attention"]), []).append(row)
+    return groups
 
 
 def slope(rows, x, y):

@@ -140,8 +140,8 @@ def eval_is_deterministic(module, *inputs):
 def float32_stays_float32(module, *inputs):
     module, inputs = prepared(module, inputs, np.float32)
     y, dx, grads = forward_and_backward(module, inputs)
-    found = [y.dtype, *(d.dtype for d in dx), *(g.dtype for g in grads), module.eval()(*inputs).dtype]
-    expect(set(found) == {np.dtype(np.float32)}, f"float32 in, but {', '.join({d.name for d in found})} out")
+    dtypes = [y.dtype, *(d.dtype for d in dx), *(g.dtype for g in grads), module.eval()(*inputs).dtype]
+    expect(set(dtypes) == {np.dtype(np.float32)}, f"float32 in, but {', '.join({d.name for d in dtypes})} out")
     expect(len(dx) == sum(map(is_float, inputs)), f"{len(dx)} gradients of the inputs")
 
 

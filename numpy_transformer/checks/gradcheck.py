@@ -116,9 +116,9 @@ class Checker:
                              "input(s); return one for each, in forward's order, and pass inputs without a gradient "
                              "as integers or booleans")
         argument_names = dict(enumerate(positional(self.module.forward)))
-        found = parameters(self.module)
-        self.names = [argument_names.get(i, f"input{i}") for i in floats] + [name for name, _ in found]
-        self.gradients = [np.array(grad, np.float64) for grad in dx + [parameter.grad for _, parameter in found]]
+        named_parameters = parameters(self.module)
+        self.names = [argument_names.get(i, f"input{i}") for i in floats] + [name for name, _ in named_parameters]
+        self.gradients = [np.array(grad, np.float64) for grad in dx + [parameter.grad for _, parameter in named_parameters]]
         for name, array, grad in zip(self.names, self.tensors_of(self.module, self.inputs), self.gradients):
             if grad.shape != array.shape:
                 raise ValueError(f"the gradient of {name} has shape {grad.shape}, but {name} has shape {array.shape}; "
@@ -177,7 +177,8 @@ class Checker:
         directions = [self.directions(i, count) for i in range(len(self.arrays))]
         measured = [self.measure(i, directions[i], tolerances.central) for i in range(len(self.arrays))]
         largest = max(np.linalg.norm(values) for a, n, *_ in measured for values in (a, n))
-        rows = [self.row(i, result, largest, tolerances=tolerances, directions=directions[i]) for i, result in enumerate(measured)]
+        rows = [self.row(i, result, largest, tolerances=tolerances, directions=directions[i])
+                for i, result in enumerate(measured)]
         if count:
             self.check_entries(rows, largest, tolerances)
         return GradcheckReport(name, rows)
@@ -199,9 +200,9 @@ class Checker:
                     continue
             entries = Entries(self.arrays[i].shape, None if nearly_right else LOCALIZED_ENTRIES)
             measured = self.measure(i, entries, tolerances.central)
-            checked = self.row(i, measured, largest, tolerances=tolerances, directions=entries)
-            if nearly_right or not checked.ok:
-                rows[i] = checked
+            new_row = self.row(i, measured, largest, tolerances=tolerances, directions=entries)
+            if nearly_right or not new_row.ok:
+                rows[i] = new_row
 
     def directions(self, tensor, count):
         shape = self.arrays[tensor].shape
@@ -281,9 +282,9 @@ class GeneratorStates:
 
 def generators(module):
     """Returns NumPy's global generator and those in the attributes of the module's parts."""
-    found = {id(value): value for _, part in named_parts(module) if is_module(part) for value in vars(part).values()
-             if isinstance(value, (np.random.Generator, np.random.RandomState))}
-    return [np.random, *found.values()]
+    held = {id(value): value for _, part in named_parts(module) if is_module(part) for value in vars(part).values()
+            if isinstance(value, (np.random.Generator, np.random.RandomState))}
+    return [np.random, *held.values()]
 
 
 def parameters(module, trained=True):

@@ -99,30 +99,30 @@ SCHEDULES = NoamSchedule, CosineSchedule, ConstantSchedule
 
 def learning_rates(schedule, count):
     """Returns the learning rates of the next `count` steps."""
-    found = []
+    rates = []
     for _ in range(count):
         schedule.step()
-        found.append(schedule.optimizer.lr)
-    return found
+        rates.append(schedule.optimizer.lr)
+    return rates
 
 
 @check("peak after warmup", *SCHEDULES)
 def the_learning_rate_rises_linearly_to_its_peak(schedule):
-    found = learning_rates(schedule, 6 * schedule.warmup)
-    highest = int(np.argmax(found)) + 1
+    rates = learning_rates(schedule, 6 * schedule.warmup)
+    highest = int(np.argmax(rates)) + 1
     expect(highest == schedule.warmup,
            f"the learning rate peaks at step {highest}, but warmup has {schedule.warmup} steps")
     peak = schedule.scale / math.sqrt(schedule.warmup) if isinstance(schedule, NoamSchedule) else schedule.lr
-    expect_close("learning rates during warmup", found[:highest], [peak * n / highest for n in range(1, highest + 1)])
+    expect_close("learning rates during warmup", rates[:highest], [peak * n / highest for n in range(1, highest + 1)])
 
 
 @check("rates after the peak", *SCHEDULES)
 def the_learning_rate_follows_its_formula_after_the_peak(schedule):
     """Noam: 1 / sqrt(n). Cosine: half a wave down to min_lr, as cos² of a quarter. Constant: no change."""
     warmup = schedule.warmup
-    found = learning_rates(schedule, 6 * warmup)
+    rates = learning_rates(schedule, 6 * warmup)
     wanted = []
-    for n in range(warmup, len(found) + 1):
+    for n in range(warmup, len(rates) + 1):
         if isinstance(schedule, NoamSchedule):
             wanted.append(schedule.scale / math.sqrt(n))
         elif isinstance(schedule, CosineSchedule):
@@ -130,4 +130,4 @@ def the_learning_rate_follows_its_formula_after_the_peak(schedule):
             wanted.append(schedule.min_lr + (schedule.lr - schedule.min_lr) * math.cos(quarter) ** 2)
         else:
             wanted.append(schedule.lr)
-    expect_close("learning rates after the peak", found[warmup - 1:], wanted)
+    expect_close("learning rates after the peak", rates[warmup - 1:], wanted)

@@ -26,9 +26,9 @@ def reference(name, *kinds, large=False):
             if hasattr(module, "eps"):
                 module.eps = 0.1                # large enough to show where it is added
             inputs = [x * dtype(factor) if getattr(x, "dtype", None) == dtype else x for x in inputs]
-            found, wanted = np.asarray(module.eval()(*inputs)), np.asarray(function(module, *inputs))
+            output, wanted = np.asarray(module.eval()(*inputs)), np.asarray(function(module, *inputs))
             compared = ~np.isnan(wanted)
-            expect_close(f"{dtype.__name__} output", np.where(compared, found, 0), np.where(compared, wanted, 0),
+            expect_close(f"{dtype.__name__} output", np.where(compared, output, 0), np.where(compared, wanted, 0),
                          tolerance)
 
         def run(module, *inputs):

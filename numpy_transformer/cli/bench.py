@@ -154,8 +154,8 @@ def run_steps(arguments, out):
 def description_of_matmuls(gflops):
     """The speed of each library's matmuls in one sentence."""
     (rows, inner), (_, width) = MULTIPLIED.up_shapes
-    speeds = [f"{library} " + ", ".join(f"{speed:.0f} on {counted(count, 'thread')}" for count, speed in found.items())
-              for library, found in gflops.items()]
+    speeds = [f"{library} " + ", ".join(f"{speed:.0f} on {counted(count, 'thread')}" for count, speed in by_count.items())
+              for library, by_count in gflops.items()]
     return f"Gflop/s of the matmul ({rows:,}, {inner:,}) @ ({inner:,}, {width:,}): {'; '.join(speeds)}"
 
 

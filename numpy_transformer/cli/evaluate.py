@@ -94,12 +94,12 @@ def evaluate_pairs(run, arguments):
     loss = evaluate(run.model, CrossEntropyLoss(ignore_id=PAD), tracked(batches, "loss"))
     print(f"loss {loss:.4f} nats per token, perplexity {perplexity(loss)}", flush=True)
     sources, targets = zip(*pairs)
-    found = translate_all(run, sources, beam, penalty)
+    outputs = translate_all(run, sources, beam, penalty)
     has_four_words = any(len(tokenize(target)) >= 4 for target in targets)
     note = "" if has_four_words else " (0 by definition: no target has 4 words)"
-    print(f"exact match {exact_match(found, targets):.2%}, BLEU {corpus_bleu(found, targets):.2f}{note}, beam {beam}")
+    print(f"exact match {exact_match(outputs, targets):.2%}, BLEU {corpus_bleu(outputs, targets):.2f}{note}, beam {beam}")
     if run.kind == "text2text":
-        print(*exact_match_by_task(pairs, found), sep="\n")
+        print(*exact_match_by_task(pairs, outputs), sep="\n")
 
 
 def pairs_to_evaluate(run, arguments):
@@ -118,11 +118,11 @@ def translate_all(run, sources, beam, penalty):
     """The model's translation of each source, computed in batches of similar length."""
     framed = [frame_source(run.tokenizers[0], source) for source in sources]
     order = sorted(range(len(sources)), key=lambda n: len(framed[n]))
-    found = [""] * len(sources)
+    translations = [""] * len(sources)
     for rows in tracked([order[i:i + BATCH] for i in range(0, len(order), BATCH)], "translate"):
         for n, best in zip(rows, translate(run, [framed[n] for n in rows], beam, penalty)):
-            found[n] = best[0][0]
-    return found
+            translations[n] = best[0][0]
+    return translations
 
 
 def training_task(run):

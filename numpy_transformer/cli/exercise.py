@@ -120,9 +120,9 @@ def show_list(arguments):
 
 def list_row(exercise, state):
     """Returns one line of the list, or several if the title does not fit next to the other columns."""
-    room = min(52, output_columns() - FIXED_COLUMNS)
-    title, *rest = text_width.wrap(exercise.title, room)
-    title += " " * (room - text_width.columns(title))
+    title_width = min(52, output_columns() - FIXED_COLUMNS)
+    title, *rest = text_width.wrap(exercise.title, title_width)
+    title += " " * (title_width - text_width.columns(title))
     points = f"{exercise.points} point{'' if exercise.points == 1 else 's'}"
     row = f"{exercise.number} {title} {exercise.kind:<12} {exercise.minutes:>2} min {points:<8} {state}"
     return "\n".join([row.rstrip(), *(f"     {line}" for line in rest)])

@@ -60,7 +60,8 @@ def run_generate(arguments):
         raise ValueError("the prompt is empty; give at least one character, or leave --prompt out")
     ids = start_of_text(tokens) if prompt is None else read_prompt(tokens, prompt).tolist()
     stop = [*one_token(tokens, arguments.stop), *getattr(tokens, "stop", [])]
-    texts = generate(adapt_threads(run.model), [ids] * arguments.samples, arguments.length, arguments.temperature, arguments.top_k,
+    texts = generate(adapt_threads(run.model), [ids] * arguments.samples, arguments.length, arguments.temperature,
+                     arguments.top_k,
                      arguments.top_p, stop, arguments.seed)
     before = tokens.decode(ids)
     shown = before if hasattr(tokens, "begin") else prompt  # a published model's tokenizer may normalize the prompt
@@ -148,7 +149,7 @@ def translate(run, rows, beam=1, length_penalty=0.6, n_best=1):
     """For each row of source ids a list of (target, score), best first; an empty row stays empty."""
     tokens, longest = run.tokenizers[1], run.settings["max_len"]
     begin, end = marks(tokens).begin, marks(tokens).end
-    found = [[("", 0.0)]] * len(rows)
+    translations = [[("", 0.0)]] * len(rows)
     order = sorted((n for n, row in enumerate(rows) if len(row)), key=lambda n: len(rows[n]))
     for chosen in (order[i:i + BATCH] for i in range(0, len(order), BATCH)):
         source = pad([rows[n] for n in chosen])
@@ -157,5 +158,5 @@ def translate(run, rows, beam=1, length_penalty=0.6, n_best=1):
         else:
             targets = beam_search(run.model, source, begin, end, longest, beam, length_penalty, n_best)
         for n, best in zip(chosen, targets):
-            found[n] = [(unframe(tokens, np.array(ids)), score) for ids, score in best]
-    return found
+            translations[n] = [(unframe(tokens, np.array(ids)), score) for ids, score in best]
+    return translations

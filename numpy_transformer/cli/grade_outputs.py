@@ -57,10 +57,10 @@ def publish(arguments, settings, rows, problems, new=None):
 def write_anonymous(rows, chosen, path):
     """Writes the page for the lecture and its picture. Returns the names of what was written."""
     from .. import views
-    found = anonymous.results(rows, chosen)
-    if not found:
+    summary = anonymous.results(rows, chosen)
+    if not summary:
         print(wrap(f"no {path}, because a summary without names needs at least {anonymous.SMALL} students"))
         return []
-    anonymous.write_page(found, path)
-    picture = views.class_report(*anonymous.for_picture(found), unit="share of the students in percent")
+    anonymous.write_page(summary, path)
+    picture = views.class_report(*anonymous.for_picture(summary), unit="share of the students in percent")
     return [str(path), str(views.write_figure(picture, path.with_suffix(".png")))]

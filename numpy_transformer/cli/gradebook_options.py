@@ -43,5 +43,5 @@ def check_downloads(arguments):
 
 def downloads(arguments):
     """Returns the paths of the files that these options read, and of the filled gradebooks; no two may be the same."""
-    found = [path for path in (arguments.canvas, arguments.moodle) if path]
-    return [*found, *map(graded_path, found), *filter(None, [arguments.roster])]
+    gradebooks = [path for path in (arguments.canvas, arguments.moodle) if path]
+    return [*gradebooks, *map(graded_path, gradebooks), *filter(None, [arguments.roster])]

@@ -158,5 +158,5 @@ def sentinels(tokens):
     """The ids of T5's tokens <extra_id_0>, <extra_id_1> and so on, which stand for what was left out of a text."""
     if not hasattr(tokens, "special"):
         return []
-    found = [tokens.tokenizer.token_to_id(f"<extra_id_{n}>") for n in range(100)]
-    return [i for i in found if i is not None]
+    ids = [tokens.tokenizer.token_to_id(f"<extra_id_{n}>") for n in range(100)]
+    return [i for i in ids if i is not None]

@@ -19,9 +19,9 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_known_args(self, args=None, namespace=None):
         """Lets options stand among the positional arguments too, as in `embed RUN.npz --out v.npy TEXT`."""
-        found, unknown = super().parse_known_args(args, copy.copy(namespace))
+        options, unknown = super().parse_known_args(args, copy.copy(namespace))
         if not unknown or not self.intermixed:
-            return found, unknown
+            return options, unknown
         self.intermixed = False                 # the next line calls this method again
         try:
             return self.parse_known_intermixed_args(args, namespace)

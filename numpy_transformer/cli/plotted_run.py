@@ -129,14 +129,14 @@ class RunExample:
 
     def softmaxes(self, tape, side, part, block):
         """{block: recorded softmax} of the attention weights in a stack, or of the one block that is given."""
-        found = dict(enumerate(call for call in tape.of(Softmax) if call.name.startswith(f"{side}.")
+        calls = dict(enumerate(call for call in tape.of(Softmax) if call.name.startswith(f"{side}.")
                                and call.name.endswith(f".{part}.attention.softmax")))
-        if not found:
+        if not calls:
             raise ValueError(f"the model in {self.run.path!r} has no {part.replace('_', '-')} weights in "
                              f"{'an' if side == 'encoder' else 'a'} {side}; choose another run or another --side")
-        if block not in (None, *found):
-            raise ValueError(f"--block {block}: the {side} has blocks 0 to {len(found) - 1}; choose one of them")
-        return found if block is None else {block: found[block]}
+        if block not in (None, *calls):
+            raise ValueError(f"--block {block}: the {side} has blocks 0 to {len(calls) - 1}; choose one of them")
+        return calls if block is None else {block: calls[block]}
 
 
 def labels(tokens, ids):

@@ -44,8 +44,8 @@ class Workbook:
     def progress(self):
         """Returns {number: {"status": ..., "hints": ...}}, or {} if there is no readable progress file."""
         try:
-            found = json.loads((self.folder / PROGRESS).read_text(encoding="utf-8"))
-            return {number: entry for number, entry in found.items() if isinstance(entry, dict)}
+            entries = json.loads((self.folder / PROGRESS).read_text(encoding="utf-8"))
+            return {number: entry for number, entry in entries.items() if isinstance(entry, dict)}
         except (OSError, ValueError, AttributeError):
             return {}
 

@@ -139,8 +139,8 @@ def check_digest(path):
     with open(path, "rb") as file:
         while block := file.read(1 << 20):
             digest.update(block)
-    found = digest.hexdigest()
-    return [f"{path.name!r} has the MD5 {found}, but the published archive has {MD5}"] if found != MD5 else []
+    checksum = digest.hexdigest()
+    return [f"{path.name!r} has the MD5 {checksum}, but the published archive has {MD5}"] if checksum != MD5 else []
 
 
 def read_and_save(path, fingerprint, read):

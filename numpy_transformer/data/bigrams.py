@@ -57,7 +57,7 @@ class Bigrams:
     def neighbor_counts(self, pairs, token):
         """Returns how often each token of the vocabulary is a neighbor of this one, (vocab_size,)."""
         keys, counts = pairs
-        here = slice(*np.searchsorted(keys, [token * self.vocab_size, (token + 1) * self.vocab_size]))
+        neighbors = slice(*np.searchsorted(keys, [token * self.vocab_size, (token + 1) * self.vocab_size]))
         row = np.zeros(self.vocab_size)
-        row[keys[here] - token * self.vocab_size] = counts[here]
+        row[keys[neighbors] - token * self.vocab_size] = counts[neighbors]
         return row

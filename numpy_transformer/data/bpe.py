@@ -56,16 +56,16 @@ class BytePairTokenizer:
         """
         check_training(text, "merges", merges, 0)
         counts = PairCounts(split_pieces(text))
-        found = []
-        while len(found) < merges:
+        pairs = []
+        while len(pairs) < merges:
             pair = counts.pop()
             if pair is None:
                 break
-            counts.merge(pair, 256 + len(found))
-            found.append(pair)
+            counts.merge(pair, 256 + len(pairs))
+            pairs.append(pair)
             if progress:
                 progress()
-        return cls(found)
+        return cls(pairs)
 
     @property
     def vocab_size(self):

@@ -29,16 +29,16 @@ def spans(tags):
 
     Source: the rules of conlleval, the scorer of CoNLL-2000 (Tjong Kim Sang and Buchholz 2000).
     """
-    found = []
+    entities = []
     last_kind, last_entity = split_tag("O")
     for i, (kind, entity) in enumerate(map(split_tag, tags)):
         begins = kind in "BSU" or last_kind in "OELSU" or entity != last_entity
         if kind != "O" and begins:
-            found.append((i, i + 1, entity))
+            entities.append((i, i + 1, entity))
         elif kind != "O":
-            found[-1] = found[-1][0], i + 1, entity
+            entities[-1] = entities[-1][0], i + 1, entity
         last_kind, last_entity = kind, entity
-    return found
+    return entities
 
 
 def to_bio(tags):
@@ -95,23 +95,23 @@ class EntityScores:
     tokens: int
 
 
-def entity_scores(right, found):
+def entity_scores(right, predictions):
     """Returns the EntityScores of predicted tags, counted as conlleval counts them.
 
     Parameters:
         right : list of the true tags of each sentence
-        found : list of the predicted tags of each sentence
+        predictions : list of the predicted tags of each sentence
 
     Raises:
         ValueError if the numbers of sentences or of tags differ, or if there are no words.
     """
-    check_same_words(right, found)
-    actual, predicted = all_spans(right), all_spans(found)
+    check_same_words(right, predictions)
+    actual, predicted = all_spans(right), all_spans(predictions)
     sides = set(actual) & set(predicted), predicted, actual
     counts = [Counter(entity for *_, entity in side) for side in sides]
     types = {entity: Score(*(count[entity] for count in counts)) for entity in sorted(counts[1] | counts[2])}
     tokens = sum(map(len, right))
-    correct_tags = sum(one == other for pair in zip(right, found) for one, other in zip(*pair))
+    correct_tags = sum(one == other for pair in zip(right, predictions) for one, other in zip(*pair))
     return EntityScores(Score(*map(len, sides)), types, correct_tags / tokens, tokens)
 
 
@@ -120,11 +120,11 @@ def all_spans(sentences):
     return [(n, *span) for n, tags in enumerate(sentences) for span in spans(tags)]
 
 
-def check_same_words(right, found):
-    if len(right) != len(found):
+def check_same_words(right, predictions):
+    if len(right) != len(predictions):
         raise ValueError(f"there are true tags of {counted(len(right), 'sentence')} but predicted tags of "
-                         f"{len(found):,}; give one list of tags per sentence in both")
-    for n, (one, other) in enumerate(zip(right, found), 1):
+                         f"{len(predictions):,}; give one list of tags per sentence in both")
+    for n, (one, other) in enumerate(zip(right, predictions), 1):
         if len(one) != len(other):
             raise ValueError(f"sentence {n:,} has {counted(len(one), 'true tag')} but {len(other)} predicted; give "
                              "one tag per word in both")

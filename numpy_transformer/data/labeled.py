@@ -121,9 +121,9 @@ def make_labeled(parts, labels, report, source):
     """Makes a Labeled from {"training": [(text, name)], ...}; ids follow the order of `labels`, or of the sorted names."""
     rows = {part: parts.get(part, []) for part in ("training", "validation", "test")}
     names_in = {part: {name for _, name in rows[part]} for part in rows}
-    found = set().union(*names_in.values())
-    names = labels or sorted(found)
-    for name in sorted(found):
+    used_names = set().union(*names_in.values())
+    names = labels or sorted(used_names)
+    for name in sorted(used_names):
         check_known_label(name, names, source)
     if labels is None:
         check_classes(names, names_in["training"], source)

@@ -22,7 +22,7 @@ class PretrainedReader(TextReader):
     limit = "the model reads no more"
 
     def __init__(self, tokens, max_len):
-        missing = [name for name, found in (("[CLS]", tokens.begin), ("[PAD]", "pad" in tokens.special)) if not found]
+        missing = [name for name, given in (("[CLS]", tokens.begin), ("[PAD]", "pad" in tokens.special)) if not given]
         if missing:
             raise ValueError(f"the tokenizer has no {' and no '.join(missing)}, which an encoder needs; its file "
                              "tokenizer.json or special_tokens_map.json does not belong to this model")

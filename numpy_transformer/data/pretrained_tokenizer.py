@@ -77,8 +77,8 @@ class PretrainedTokenizer:
 
         Raises: ValueError if the model's files do not name both ids.
         """
-        missing = [name for name, found in (("decoder_start_token_id", self.start is not None), ("eos_token_id", self.stop))
-                   if not found]
+        missing = [name for name, given in (("decoder_start_token_id", self.start is not None), ("eos_token_id", self.stop))
+                   if not given]
         if missing:
             raise ValueError(f"config.json has no {' and no '.join(missing)}, and an encoder-decoder needs the ids that "
                              "begin and end a text; add what is missing, and import the model again")
@@ -130,12 +130,12 @@ def read_definition(definition):
 def read_json(files, name):
     """Returns the dict in one of the files; {} if it is not there."""
     try:
-        found = json.loads(files.get(name, "{}"))
+        content = json.loads(files.get(name, "{}"))
     except ValueError as error:
         raise ValueError(f"{name} is not JSON ({error}); copy the complete file") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ValueError(f"{name} holds no JSON object; copy the original file")
-    return found
+    return content
 
 
 def find_special(tokenizer, names, config):
@@ -147,9 +147,9 @@ def find_special(tokenizer, names, config):
             token = token.get("content")
         ids = [tokenizer.token_to_id(text) for text in (token, *USUAL.get(name, ())) if isinstance(text, str)]
         ids += np.ravel(config.get(f"{name}_token_id")).tolist()[:1]
-        found = next((i for i in ids if isinstance(i, int) and i >= 0), None)       # LLaMA's -1 stands for none
-        if found is not None:
-            special[name] = found
+        token_id = next((i for i in ids if isinstance(i, int) and i >= 0), None)       # LLaMA's -1 stands for none
+        if token_id is not None:
+            special[name] = token_id
     return special
 
 

@@ -88,8 +88,8 @@ def summarize(seed):
 
 def summaries(rng, topics, count):
     """Returns `count` pairs (text, its topic sentence) with distinct texts."""
-    found = {}
-    while len(found) < count:
+    answers = {}
+    while len(answers) < count:
         drawn = (rng.integers(len(topics), size=(count, 2)), rng.random((count, 5)).argsort(1),
                  rng.integers(len(ENDINGS), size=(count, 3)), rng.random((count, 5)).argsort(1),
                  rng.integers(4, 6, count))
@@ -98,5 +98,5 @@ def summaries(rng, topics, count):
             if whole != other:
                 details = [f"The {PARTS[whole][part]} {ENDINGS[i]}" for part, i in zip(parts, endings)]
                 sentences = [answer, decoy, *details]
-                found[" ".join(sentences[i] for i in order if i < length)] = answer
-    return list(found.items())[:count]
+                answers[" ".join(sentences[i] for i in order if i < length)] = answer
+    return list(answers.items())[:count]

@@ -56,14 +56,14 @@ def checked_tokens(tokens):
         return {}
     if not isinstance(tokens, dict):
         tokens = {"source": tokens}
-    checked = {}
+    token_names = {}
     for name, value in tokens.items():
         if name in ("vocabulary", "source_vocabulary", "classes"):
-            checked[name] = list(map(str, value))
+            token_names[name] = list(map(str, value))
         elif name in ("source", "target", "targets"):
             if isinstance(value, str) or any(isinstance(row, str) for row in value):
                 raise ValueError(sentence("errors.arrays.tokens_list", name=name))
-            checked[name] = [list(map(str, row)) for row in value]
+            token_names[name] = [list(map(str, row)) for row in value]
         else:
             raise ValueError(sentence("errors.arrays.tokens_entry", name=name))
-    return checked
+    return token_names

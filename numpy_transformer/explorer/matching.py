@@ -34,9 +34,9 @@ def find_outside(array, scope):
     """Returns an equal value of an enclosing component: what comes in as an attribute, for example."""
     outer = scope.outer
     while outer is not None:
-        found = find_equal(array, [value for value in reversed(outer.values) if value.array.dtype == array.dtype])
-        if found is not None:
-            return found
+        match = find_equal(array, [value for value in reversed(outer.values) if value.array.dtype == array.dtype])
+        if match is not None:
+            return match
         outer = outer.outer
     return None
 

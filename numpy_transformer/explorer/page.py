@@ -83,8 +83,8 @@ def read_modules():
 
 def style_sheets():
     """Returns the names of the style sheets in their order, in which a later one may override an earlier one."""
-    found = sorted(path.name for path in FOLDER.glob("*.css"))
-    return [name for name in STYLE_SHEETS if name in found] + [name for name in found if name not in STYLE_SHEETS]
+    names = sorted(path.name for path in FOLDER.glob("*.css"))
+    return [name for name in STYLE_SHEETS if name in names] + [name for name in names if name not in STYLE_SHEETS]
 
 
 def fill_page(title, start, parts):
@@ -180,9 +180,9 @@ def in_order(modules):
 
 def without_imports_and_exports(name, source):
     """Returns a module's source as the body of a function, and the names that it exports."""
-    exports = [found[2] for found in EXPORT.finditer(source)]
-    for found in EXPORT_LIST.finditer(source):
-        exports += [renamed(item, "{1}: {0}") for item in found[1].split(",") if item.strip()]
+    exports = [match[2] for match in EXPORT.finditer(source)]
+    for match in EXPORT_LIST.finditer(source):
+        exports += [renamed(item, "{1}: {0}") for item in match[1].split(",") if item.strip()]
     source = EXPORT_LIST.sub("", EXPORT.sub(r"\1 \2", source))
     source = IMPORT.sub(import_line, source)
     unsupported = UNSUPPORTED.search(source)
@@ -192,9 +192,9 @@ def without_imports_and_exports(name, source):
     return source.strip(), ", ".join(exports)
 
 
-def import_line(found):
+def import_line(match):
     """Returns the line that an import becomes in the bundle."""
-    names, address = found.groups()
+    names, address = match.groups()
     if names is None:                           # imported for its effect alone, and already called
         return ""
     if names.startswith("*"):

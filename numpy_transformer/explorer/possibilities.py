@@ -86,12 +86,12 @@ def bugs_of(model, criterion):
 
     places = [(place, {type(part) for _, part in place.named_modules()}) for place in (model, criterion)
               if isinstance(place, Module)]
-    found = {}
+    bugs_by_name = {}
     for bug in zoo.bugs():
         for place, classes in places:
             if any(issubclass(cls, bug.target) for cls in classes):
-                found.setdefault(bug.name, (bug, place))
-    return found
+                bugs_by_name.setdefault(bug.name, (bug, place))
+    return bugs_by_name
 
 
 def tried_bugs(example):

@@ -54,11 +54,11 @@ def predictions_of(step):
     """Returns the entry "predictions", or None for a model or a loss without one; and its arrays."""
     recording = step.recording
     model, criterion = recording.model, recording.criterion
-    found = next((entry for cls, *entry in KINDS if isinstance(model, cls)), None)
-    if found is None or not isinstance(criterion, (CrossEntropyLoss, BinaryCrossEntropyLoss)):
+    kind_and_labels = next((entry for cls, *entry in KINDS if isinstance(model, cls)), None)
+    if kind_and_labels is None or not isinstance(criterion, (CrossEntropyLoss, BinaryCrossEntropyLoss)):
         return None, {}
     logits = step.graph.outputs[0]
-    kind, labels = found
+    kind, labels = kind_and_labels
     arrays = {"losses": losses_of(logits.array, recording.targets, criterion)}
     lens = []
     for title, array in what_each_block_predicts(step, model):

@@ -61,9 +61,9 @@ def backward_lines(cls):
     """Returns the lines under "Backward:" in the docstring, of the class or of the first base that has them."""
     for base in cls.__mro__:
         doc = inspect.cleandoc(base.__dict__.get("__doc__") or "")
-        found = re.search(r"^Backward:(.*(?:\n[ \t]+.*)*)", doc, re.M)
-        if found:
-            lines = found.group(1).strip("\n")
+        match = re.search(r"^Backward:(.*(?:\n[ \t]+.*)*)", doc, re.M)
+        if match:
+            lines = match.group(1).strip("\n")
             return [line.strip() for line in lines.splitlines() if line.strip()]
     return []
 

@@ -157,16 +157,16 @@ class SwitchedCrossBlock(SwitchedBlock, CrossBlock):
     def backward(self, dx):
         if self.skip is not None:
             return self.skip.backward(dx), np.zeros(self.recall(), dx.dtype)
-        found = []                              # dmemory
+        memory_gradients = []                              # dmemory
 
         def cross_attention_backward(dy):
             dx_query, dmemory = self.cross_attention.backward(dy)
-            found.append(dmemory)
+            memory_gradients.append(dmemory)
             return dx_query
 
         dx = self.sublayer_backward(3, dx, self.feed_forward.backward)
         dx = self.sublayer_backward(2, dx, cross_attention_backward)
-        return self.sublayer_backward(1, dx, self.attention.backward), found[0]
+        return self.sublayer_backward(1, dx, self.attention.backward), memory_gradients[0]
 
 
 def name_of_addition(number):

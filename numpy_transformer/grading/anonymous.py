@@ -103,13 +103,13 @@ def changed_lines(exercise, mistake):
 
 def results(rows, chosen):
     """Returns the Result of each exercise that enough students handed in for a summary without names."""
-    found = [Result(exercise, [row for row in rows if row.number == exercise.number]) for exercise in chosen]
-    return [result for result in found if result.handed_in >= SMALL]
+    all_results = [Result(exercise, [row for row in rows if row.number == exercise.number]) for exercise in chosen]
+    return [result for result in all_results if result.handed_in >= SMALL]
 
 
-def discuss_first(found):
+def discuss_first(results):
     """Returns the three exercises that most students got wrong, the first one first."""
-    worth = [result for result in found if result.counts["wrong"] >= SMALL]
+    worth = [result for result in results if result.counts["wrong"] >= SMALL]
     return sorted(worth, key=lambda result: -result.counts["wrong"])[:3]
 
 
@@ -149,43 +149,43 @@ def rounded(percentage):
 
 def widths(result):
     """Returns the shares, made smaller where they add up to more than 100, for bars of the same length."""
-    found = shares(result)
-    return {name: value * 100 / max(100, sum(found.values())) for name, value in found.items()}
+    percentages = shares(result)
+    return {name: value * 100 / max(100, sum(percentages.values())) for name, value in percentages.items()}
 
 
-def for_picture(found):
+def for_picture(results):
     """Returns the arguments of views.class_report: percentages by exercise, and the mistakes that are counted."""
     names = {"right": "pass", "wrong": "fail", "unfinished": "todo", "not handed in": "missing"}
     exercises = {result.exercise.file.removesuffix(".py"): {names[name]: value for name, value in widths(result).items()}
-                 for result in found}
+                 for result in results}
     mistakes = [{"mistake": finding.name, "exercise": result.exercise.file.removesuffix(".py"),
-                 "count": finding.students, "say": finding.sentence} for result in found for finding in result.findings
+                 "count": finding.students, "say": finding.sentence} for result in results for finding in result.findings
                 if finding.name and finding.students >= SMALL]
     return exercises, sorted(mistakes, key=lambda entry: -entry["count"])
 
 
-def write_page(found, path):
+def write_page(results, path):
     """Writes the page. Returns its path."""
-    return replace_file(path, lambda file: file.write(page(found)))
+    return replace_file(path, lambda file: file.write(page(results)))
 
 
-def page(found):
+def page(results):
     """Returns the page, which needs no other file.
 
     Parameters:
-        found : list of Result
+        results : list of Result
     """
-    first, students = discuss_first(found), len({row.student for result in found for row in result.rows})
+    first, students = discuss_first(results), len({row.student for result in results for row in result.rows})
     parts = [f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
              f"<title>What we got right and wrong</title><style>{STYLE}</style><main><h1>What we got right and wrong</h1>"
-             f"<p>{students} students, {len(found)} {'exercise' if len(found) == 1 else 'exercises'}. Shares are rounded "
+             f"<p>{students} students, {len(results)} {'exercise' if len(results) == 1 else 'exercises'}. Shares are rounded "
              "to five percent, so they need not add up to 100, and fewer than three students are “a few”."]
     parts += ["<ul class=key>", *(f"<li class={key(name)}>{name}" for name in RESULTS), "</ul>"]
-    parts += ["<table><caption>How each exercise went</caption>", *map(bar, found), "</table>"]
+    parts += ["<table><caption>How each exercise went</caption>", *map(bar, results), "</table>"]
     if first:
         parts.append("<h2>Let us discuss first</h2><p>The exercises that most students got wrong.")
         parts += [section(result, 3) for result in first]
-    rest = [result for result in found if result not in first and any(f.students >= SMALL for f in result.findings)]
+    rest = [result for result in results if result not in first and any(f.students >= SMALL for f in result.findings)]
     if rest:
         parts.append("<h2>The other exercises</h2>")
         parts += [section(result, 2) for result in rest]
@@ -199,8 +199,8 @@ def key(name):
 def bar(result):
     """Returns a row of the table with a bar of shares."""
     labels = {100 - LEAST: "over 95%"} | {value: f"{value}%" for value in (*range(10, 100, 5), 100)}
-    found = shares(result)
-    cells = [f"<span class={key(name)} style='width:{width:.4g}%'>{labels.get(found[name], '')}</span>"
+    percentages = shares(result)
+    cells = [f"<span class={key(name)} style='width:{width:.4g}%'>{labels.get(percentages[name], '')}</span>"
              for name, width in widths(result).items() if width]
     title = html.escape(result.exercise.title)
     return f"<tr><th>{result.exercise.number}<td>{title}<td class=bar>{''.join(cells)}"

@@ -27,9 +27,9 @@ def localize_in_cell(answer_key, verdict, run, answer, file):
     except NotStandalone:
         return verdict
     name = answer_key.exercise.file
-    located = localize(answer_key, verdict, run, name, lambda task: run_task(text.encode(), task))
+    file_verdict = localize(answer_key, verdict, run, name, lambda task: run_task(text.encode(), task))
     added = [changed(said, lambda name, value: value + shift if name == "line" else value)      # to the cell's lines
-             for said in located.lines[len(verdict.lines):]]
+             for said in file_verdict.lines[len(verdict.lines):]]
     return replace(verdict, lines=(*verdict.lines, *added))
 
 

@@ -69,13 +69,13 @@ class AnswerKey:
 
     def answers(self, run):
         """Returns what a program did in the main cases, as Observations."""
-        found = []
+        observations = []
         for case, result in zip(self.main_cases, run.results):
             is_complete = len(result.outputs) == len(self.exercise.outputs) and all(y is not None for y in result.outputs)
             error = reported(result.report, "error") or ("" if is_complete else "incomplete")
-            found.append(Observation(error=error) if error else
-                         Observation(tuple(result.outputs), "", changes(case.arrays(), result.after)))
-        return found
+            observations.append(Observation(error=error) if error else
+                                Observation(tuple(result.outputs), "", changes(case.arrays(), result.after)))
+        return observations
 
     def fingerprint(self, mistakes):
         """Returns the fingerprint of these mistakes in the smallest case, or None if they cannot be combined.
@@ -112,15 +112,15 @@ class AnswerKey:
         if not self.shows_a_mistake(answers):
             return []
         for count in range(1, MOST_TOGETHER + 1):
-            found = []
+            explanations = []
             for mistakes in self.candidates(answers, count):
                 observed = self.observations_like(answers, mistakes)
                 if matches(observed, answers) and self.distinguishable(observed, answers):
                     edits = sum(len(mistake.edits) for mistake in mistakes) if count > 1 else 0
-                    found.append((agreement_on_changes(observed, answers), -edits, mistakes))
-            if found:
-                best = max(rank for *rank, _ in found)
-                return [mistakes for *rank, mistakes in found if rank == best]
+                    explanations.append((agreement_on_changes(observed, answers), -edits, mistakes))
+            if explanations:
+                best = max(rank for *rank, _ in explanations)
+                return [mistakes for *rank, mistakes in explanations if rank == best]
         return self.identify_first(answers) if self.exercise.hides_answers else []
 
     def identify_first(self, answers):
@@ -132,15 +132,15 @@ class AnswerKey:
         first = next(filter(None, wrong), [])[:1]
         if not first or any(answer.error for answer in answers):
             return []
-        found = []
+        explanations = []
         for mistake in self.exercise.mistakes:
             observed = self.observations((mistake,))
             changed = [self.wrong_outputs(*pair) for pair in zip(observed, self.expected)]
             if all(part in ([], first) for part in changed) and all(
                     values_agree(seen.outputs[first[0]], answer.outputs[first[0]])
                     for seen, answer in zip(observed, answers)):
-                found.append((mistake,))
-        return found
+                explanations.append((mistake,))
+        return explanations
 
     def wrong_outputs(self, answer, expected):
         """Returns the indices of the outputs of an answer that are not the expected ones; None if there are fewer."""
@@ -194,15 +194,15 @@ class AnswerKey:
         alone, expected = self.alone[mistake], self.expected[self.smallest_case].outputs
         if alone.error or not len(answer.outputs) == len(expected) == len(alone.outputs):
             return None
-        found = []
+        labels = []
         for seen, yours, right in zip(alone.outputs, answer.outputs, expected):
             if is_close(seen, right, expected):
-                found.append("right" if is_close(yours, right, expected) else "none")
+                labels.append("right" if is_close(yours, right, expected) else "none")
             elif is_close(yours, right, expected) or seen.shape not in (yours.shape, right.shape):
                 return None
             else:
-                found.append("same" if values_agree(seen, yours, answer.largest) else "other")
-        return tuple(found)
+                labels.append("same" if values_agree(seen, yours, answer.largest) else "other")
+        return tuple(labels)
 
     def distinguishable(self, observed, answers):
         """Returns True if a mistake can be distinguished from the correct solution and changes no other arguments.

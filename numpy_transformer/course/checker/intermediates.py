@@ -52,22 +52,22 @@ class SolutionValues:
         keeper = Keeper()
         names = {instrumenting.SEEN: keeper}
         exec(compile(instrumenting.instrumented(tracer), exercise.file, "exec"), names)
-        found = []
+        by_case = []
         for case in cases:
             keeper.kept = {}
             with np.errstate(all="ignore"):
                 produce(names[exercise.name], *copy_arrays((case.inputs, case.calls)), exercise.paths)
-            found.append(keeper.kept)
-        return [[kept.get(number, []) for kept in found] for number in range(len(tracer.nodes))]
+            by_case.append(keeper.kept)
+        return [[kept.get(number, []) for kept in by_case] for number in range(len(tracer.nodes))]
 
     def table(self, i, parts):
         """Returns (fingerprints, groups, forms) of case i, one a row: of values and transposes, or of their parts."""
         if (i, parts) not in self.tables:
-            found = [(fingerprints.fingerprint(part), group, form) for group, array in self.kept[i]
-                     for part, form in (loop_parts(array) if parts else forms_of(array))]
-            found = [row for row in found if row[0] is not None]
-            rows = np.array([row for row, _, _ in found]).reshape(-1, WIDTH)
-            self.tables[i, parts] = rows, np.array([g for _, g, _ in found], int), np.array([f for _, _, f in found])
+            entries = [(fingerprints.fingerprint(part), group, form) for group, array in self.kept[i]
+                       for part, form in (loop_parts(array) if parts else forms_of(array))]
+            entries = [row for row in entries if row[0] is not None]
+            rows = np.array([row for row, _, _ in entries]).reshape(-1, WIDTH)
+            self.tables[i, parts] = rows, np.array([g for _, g, _ in entries], int), np.array([f for _, _, f in entries])
         return self.tables[i, parts]
 
 
@@ -150,13 +150,13 @@ class Values:
 
     def equal_in_case(self, i, number, form=""):
         """Returns the groups that contain all values of this node in case i; in a loop, these may be parts."""
-        found = None
+        groups = None
         for row in self.rows[number][i]:
             near = self.near(self.known.table(i, False), row, form)
             if not near and self.nodes[number].in_loop and not form:
                 near = self.near(self.known.table(i, True), row, "part")
-            found = near if found is None else found & near
-        return found
+            groups = near if groups is None else groups & near
+        return groups
 
     @staticmethod
     def near(table, row, form):
@@ -184,7 +184,7 @@ class Values:
             return Message("places.relation.transposed")
         multiples = [self.multiples(i, rows[0]) for i, rows in by_case.items()]
         for group in functools.reduce(set.intersection, map(set, multiples)):
-            factors = [found[group] for found in multiples]
+            factors = [by_group[group] for by_group in multiples]
             if max(factors) - min(factors) <= 1e-6 * abs(factors[0]):
                 is_negative = abs(factors[0] + 1) < 1e-6
                 return Message("places.relation.negative" if is_negative else "places.relation.multiple", factor=factors[0])
@@ -224,25 +224,25 @@ class Comparison:
     @functools.cached_property
     def redeemed(self):
         """The nodes from which a correct value was computed by expressions and variables."""
-        found, waiting = set(), list(self.right)
+        ancestors, waiting = set(), list(self.right)
         while waiting:
-            for number in self.nodes[waiting.pop()].feeds - found:
+            for number in self.nodes[waiting.pop()].feeds - ancestors:
                 if self.nodes[number].text:
-                    found.add(number)
+                    ancestors.add(number)
                     waiting.append(number)
-        return found
+        return ancestors
 
     def is_suspicious(self, number):
         return not (number in self.neutral or self.groups[number] or number in self.redeemed)
 
     def upstream(self, numbers):
         """Returns these nodes and all that feed them."""
-        found, waiting = set(numbers), list(numbers)
+        node_numbers, waiting = set(numbers), list(numbers)
         while waiting:
-            more = self.nodes[waiting.pop()].feeds - found
-            found |= more
+            more = self.nodes[waiting.pop()].feeds - node_numbers
+            node_numbers |= more
             waiting += more
-        return found
+        return node_numbers
 
     def first_wrong(self, roots):
         """Returns the suspicious nodes among those that feed these roots and are fed by no suspicious one, in order.

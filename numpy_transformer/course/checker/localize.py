@@ -87,13 +87,13 @@ class WrongAnswer:
         expected = [fingerprint(y) for y in self.answer_key.expected[self.smallest].outputs]
         if not all(expected):
             return []
-        found = {number: read_edit(self.records, number) for number, rows in read_tried(self.records).items()
-                 if have_fingerprints(rows, np.array(expected, float))}
-        found = {number: edit for number, edit in found.items() if edit and edit.kind in kinds}
-        if not found:
+        candidates = {number: read_edit(self.records, number) for number, rows in read_tried(self.records).items()
+                      if have_fingerprints(rows, np.array(expected, float))}
+        candidates = {number: edit for number, edit in candidates.items() if edit and edit.kind in kinds}
+        if not candidates:
             return []
         lines = self.suspicious_lines()
-        tried = sorted(found, key=lambda number: (*rank(found[number], lines), number))[:MOST_TRIED]
+        tried = sorted(candidates, key=lambda number: (*rank(candidates[number], lines), number))[:MOST_TRIED]
         records = self.rerun(edits=tried)
         places = {}
         for position, number in enumerate(tried):
@@ -145,18 +145,18 @@ class WrongAnswer:
         All solutions that resemble the student's lines have to agree on it.
         """
         values, comparisons, roots = self.traced
-        found = [comparison.first_wrong(all_of(roots))[:1] for comparison in comparisons]
-        if not found or any(numbers != found[0] for numbers in found):
+        wrong_nodes = [comparison.first_wrong(all_of(roots))[:1] for comparison in comparisons]
+        if not wrong_nodes or any(numbers != wrong_nodes[0] for numbers in wrong_nodes):
             return []
         right = set.intersection(*(comparison.right for comparison in comparisons))
         used = comparisons[0].upstream(all_of(roots))
-        if any(map(self.may_have_raised, found[0])):
+        if any(map(self.may_have_raised, wrong_nodes[0])):
             return []                           # it has no value where the error came, and the error names its line
-        if found[0] and right & used:
-            return [about_value(values, right & used, *found[0])]
+        if wrong_nodes[0] and right & used:
+            return [about_value(values, right & used, *wrong_nodes[0])]
         line = min((line for line, _ in roots if line), default=0)
         has_error = any(observation.error for observation in self.observations)
-        if line and not found[0] and not has_error and right & all_of(roots):
+        if line and not wrong_nodes[0] and not has_error and right & all_of(roots):
             return [Message(DIAGNOSIS, said=Message("places.value.result", line=line))]
         return []
 
@@ -182,10 +182,10 @@ def other_indices(answer_key, run):
     """
     failed = [(result.report, expected.outputs) for result, expected in zip(run.results, answer_key.expected)
               if reported(result.report, "error")]
-    found = [(out_of_bounds(report), outputs) for report, outputs in failed]
+    bad_indices = [(out_of_bounds(report), outputs) for report, outputs in failed]
     for j, name in enumerate(answer_key.exercise.outputs):
-        if found and all(numbers and fits(numbers, outputs[j]) for numbers, outputs in found):
-            (index, axis, size), outputs = found[0]
+        if bad_indices and all(numbers and fits(numbers, outputs[j]) for numbers, outputs in bad_indices):
+            (index, axis, size), outputs = bad_indices[0]
             said = Message("places.index.other_output", line=int(failed[0][0]["line"]), index=index, axis=axis, size=size,
                            name=name, length=outputs[j].shape[axis])
             return [Message(DIAGNOSIS, said=said)]

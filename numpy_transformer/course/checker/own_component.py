@@ -98,15 +98,15 @@ class AdaptedClass:
         module, parameters = self.build(arguments)
         if self.name == "EncoderBlock":
             parameters = self.exchange_parts(module, arguments)
-        found = SimpleNamespace(forward=module.forward, backward=module.backward, module=module)
+        namespace = SimpleNamespace(forward=module.forward, backward=module.backward, module=module)
         for name, parameter in parameters.items():
             *path, last = name.split(".")
-            owner = found
+            owner = namespace
             for part in path:
                 vars(owner).setdefault(part, SimpleNamespace())
                 owner = vars(owner)[part]
             setattr(owner, last, parameter)
-        return found
+        return namespace
 
     def as_forward(self, arguments):
         module, _ = self.build(arguments)
@@ -142,11 +142,11 @@ class AdaptedClass:
         if self.names is None and arrays:
             self.names = self.match(module, arrays)
         own = dict((name, part) for name, part in named_parts(module) if is_parameter(part))
-        found = {}
+        parameters = {}
         for name, array in arrays.items():
-            found[name] = own[self.names[name]]
-            assign(found[name], array)
-        return module, found
+            parameters[name] = own[self.names[name]]
+            assign(parameters[name], array)
+        return module, parameters
 
     def make(self, settings):
         """Returns an object of the class. Raises: ValueError if its constructor cannot take a component's settings."""
@@ -162,50 +162,50 @@ class AdaptedClass:
 
         They are the component's own settings, by name or else in their order, or the exercise's arguments by name.
         """
-        found, unknown, order = {}, [], dict(settings)
+        keywords, unknown, order = {}, [], dict(settings)
         for p in inspect.signature(self.cls).parameters.values():
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
                 continue
             values = settings if p.default is not p.empty else {**arguments, **settings}
             known = next((name for name in values if means(p.name, name)), None)
             if known is not None:
-                found[p.name] = values[known]
+                keywords[p.name] = values[known]
                 order.pop(known, None)
             elif p.name in OFF:
-                found[p.name] = OFF[p.name]
+                keywords[p.name] = OFF[p.name]
             elif p.default is p.empty:
                 unknown.append(p.name)
         if len(unknown) > len(order):
             raise ValueError(f"{self.cls.__name__}{inspect.signature(self.cls)} takes {', '.join(unknown)}, which "
                              f"{self.name} does not have; it takes {', '.join(settings) or 'nothing'}. Give the others "
                              "default values")
-        return found | dict(zip(unknown, order.values()))
+        return keywords | dict(zip(unknown, order.values()))
 
     def match(self, module, arrays):
         """Returns {name of the exercise's parameter: name of the student's}, by name or else by shape and order."""
         own = {name: part.data for name, part in named_parts(module) if is_parameter(part)}
-        found = {}
+        matches = {}
         for wanted in arrays:
-            named = [name for name in own if name not in found.values() and same_name(wanted, name)
+            named = [name for name in own if name not in matches.values() and same_name(wanted, name)
                      and np.shape(own[name]) == arrays[wanted].shape]
-            found |= {wanted: named[0]} if len(named) == 1 else {}
+            matches |= {wanted: named[0]} if len(named) == 1 else {}
         for wanted, array in arrays.items():
-            fitting = [name for name in own if name not in found.values() and np.shape(own[name]) == array.shape]
-            if wanted not in found and fitting:
-                found[wanted] = fitting[0]
-        if len(found) < len(arrays) or len(own) > len(arrays):
+            fitting = [name for name in own if name not in matches.values() and np.shape(own[name]) == array.shape]
+            if wanted not in matches and fitting:
+                matches[wanted] = fitting[0]
+        if len(matches) < len(arrays) or len(own) > len(arrays):
             wanted = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "no parameters"
             yours = ", ".join(f"{name} {np.shape(data)}" for name, data in own.items()) or "none"
             arrays = [f"make {name} an nt.Parameter" for name in plain_arrays(module)]
             yours = "; ".join([yours, *arrays])
             raise ValueError(f"{self.name} has the parameters {wanted}; {self.cls.__name__} has {yours}. They are "
                              "matched by name, or else by shape and order")
-        return found
+        return matches
 
     def exchange_parts(self, block, arguments):
         """Puts the exercise's layers in the places of a block's norms, attention and feed-forward layer."""
         children = {name: part for name, part in vars(block).items() if is_module(part)}
-        found = {}
+        weights = {}
         for wanted, names in BLOCK.items():
             name = next((name for name in children if name in names), None)
             if name is None:
@@ -214,8 +214,8 @@ class AdaptedClass:
                                  f"norm2 and feed_forward, and {self.cls.__name__} has {yours}")
             layer = Part(*arguments[wanted])
             setattr(block, name, layer)
-            found[f"{wanted}.weight"] = layer.weight
-        return found
+            weights[f"{wanted}.weight"] = layer.weight
+        return weights
 
     def sample(self):
         """Returns an object of the class and inputs of its forward, for the gradient check."""

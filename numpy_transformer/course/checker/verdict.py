@@ -171,8 +171,8 @@ def check_values(answer_key, run):
     if exercise.judge:
         complaint = exercise.judge(*run.results[0].outputs)
         return diagnose(answer_key, run, "values", complaint) if complaint else None
-    found = first_wrong_output(answer_key, run)
-    return describe_difference(answer_key, run, *found) if found else None
+    wrong_output = first_wrong_output(answer_key, run)
+    return describe_difference(answer_key, run, *wrong_output) if wrong_output else None
 
 
 def first_wrong_output(answer_key, run):
@@ -218,15 +218,15 @@ def describe_difference(answer_key, run, i, j, wrong, stage):
 
 def broken_invariants(answer_key, run, i):
     """Returns a Message for each invariant of the exercise that the outputs of case i break."""
-    found = []
+    messages = []
     for sentence, measure in answer_key.exercise.invariants:
         try:
             size = float(np.max(abs(measure(answer_key.main_cases[i].inputs, run.results[i].outputs)), initial=0))
         except Exception:                       # an invariant is written for correct answers and may fail on others
             continue
         if 1e-6 < size < math.inf:
-            found.append(Message("verdict.values.invariant", invariant=sentence, error=size))
-    return found
+            messages.append(Message("verdict.values.invariant", invariant=sentence, error=size))
+    return messages
 
 
 def diagnose(answer_key, run, stage, note, where=(), said=None, right=False):

@@ -35,8 +35,8 @@ def beam_search(model, bos, eos, max_len, beam, alpha):
 
 
 def by_beam_search(model, bos, eos, max_len, beam, alpha):
-    found, = package_beam_search(Translator(model), [[0]], bos, eos, max_len, beam, alpha, cached=False)
-    return tuple(map(np.array, found[0]))
+    sequences, = package_beam_search(Translator(model), [[0]], bos, eos, max_len, beam, alpha, cached=False)
+    return tuple(map(np.array, sequences[0]))
 
 
 def draw_beam(rng, n, max_len=None, beam=2, alpha=2.0, shows=("BEAM-3a", "BEAM-5"), hides=(), ending=1.0,

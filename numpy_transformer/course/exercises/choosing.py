@@ -15,9 +15,9 @@ class Exercises(Mapping):
     """All exercises by number, in order. A topic is imported when one of its exercises is asked for."""
 
     def __init__(self):
-        found = {number: path.stem for path in (ENGLISH / "exercises").glob("*.ini")
-                 for number in HEADING.findall(path.read_text(encoding="utf-8"))}
-        self.topics = dict(sorted(found.items()))           # {number: name of the topic's file}
+        topics = {number: path.stem for path in (ENGLISH / "exercises").glob("*.ini")
+                  for number in HEADING.findall(path.read_text(encoding="utf-8"))}
+        self.topics = dict(sorted(topics.items()))           # {number: name of the topic's file}
 
     def __getitem__(self, number):
         return of_topic(self.topics[number])[number]
@@ -75,11 +75,11 @@ def lesson_or_one(text):
     """Returns all exercises of a lesson for its number, such as "05", else a list with the one that `choose` finds."""
     if not is_lesson(text):
         return [choose(text)]
-    found = [exercises()[number] for number in exercises() if lesson(number) == int(text)]
-    if not found:
+    lesson_exercises = [exercises()[number] for number in exercises() if lesson(number) == int(text)]
+    if not lesson_exercises:
         raise ValueError(f"lesson {text.zfill(2)} has no exercises for the checker; numpy-transformer exercise list "
                          "shows which lessons have some")
-    return found
+    return lesson_exercises
 
 
 def is_lesson(text):
@@ -93,11 +93,11 @@ def lesson(number):
 
 def choose_one(text):
     """Returns the only exercise that `lesson_or_one` finds. Raises: ValueError if there are several or none."""
-    found = lesson_or_one(text)
-    if len(found) > 1:
-        numbers = [exercise.number for exercise in found]
-        raise ValueError(f"lesson {found[0].lesson} has the exercises {', '.join(numbers)}; name one of them")
-    return found[0]
+    candidates = lesson_or_one(text)
+    if len(candidates) > 1:
+        numbers = [exercise.number for exercise in candidates]
+        raise ValueError(f"lesson {candidates[0].lesson} has the exercises {', '.join(numbers)}; name one of them")
+    return candidates[0]
 
 
 def choose_for(text, name):
@@ -105,5 +105,5 @@ def choose_for(text, name):
 
     Raises: ValueError if there are several or none.
     """
-    found = {exercise.name: exercise for exercise in lesson_or_one(text)}
-    return found[name] if name in found else choose_one(text)
+    by_name = {exercise.name: exercise for exercise in lesson_or_one(text)}
+    return by_name[name] if name in by_name else choose_one(text)

@@ -7,17 +7,17 @@ from .definition import Exercise, Mistake
 
 
 def entity_spans(kinds, types):
-    found = []
+    entities = []
     inside = None                               # {inside}
     for i, (kind, entity_type) in enumerate(zip(kinds, types)):
         if kind == 0:
             inside = None
         elif kind == 1 or entity_type != inside:
-            found.append([i, i + 1, entity_type])
+            entities.append([i, i + 1, entity_type])
             inside = entity_type
         else:
-            found[-1][1] = i + 1
-    return np.array(found, int).reshape(-1, 3)
+            entities[-1][1] = i + 1
+    return np.array(entities, int).reshape(-1, 3)
 
 
 def draw_tags(rng, T):
@@ -43,8 +43,8 @@ def sentences_by_hand(rng):
 
 
 def by_conlleval(kinds, types):
-    found = spans([f"{'OBI'[kind]}-{entity}" if kind else "O" for kind, entity in zip(kinds, types)])
-    return np.array([(start, stop, int(entity)) for start, stop, entity in found], int).reshape(-1, 3)
+    entities = spans([f"{'OBI'[kind]}-{entity}" if kind else "O" for kind, entity in zip(kinds, types)])
+    return np.array([(start, stop, int(entity)) for start, stop, entity in entities], int).reshape(-1, 3)
 
 
 EXERCISES = [

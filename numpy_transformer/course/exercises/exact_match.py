@@ -16,12 +16,12 @@ def exact_match(predictions, targets, tasks, count):
     return np.bincount(tasks, right, count) / np.maximum(rows, 1)
 
 
-def answers(rng, text, V, room):
+def answers(rng, text, V, places_left):
     """Returns right and wrong answers to a text, each with what follows it in the row; the first three are right."""
     other = (text + 1 - FIRST) % (V - FIRST) + FIRST
-    padding = [EOS, *[PAD] * room]
-    noise = [EOS, *rng.integers(V, size=room)]
-    more = [EOS, *text, EOS, *[PAD] * room]
+    padding = [EOS, *[PAD] * places_left]
+    noise = [EOS, *rng.integers(V, size=places_left)]
+    more = [EOS, *text, EOS, *[PAD] * places_left]
     return [(text, padding), (text, noise), (text, more), (text[:-1], noise), ([*text, other[0]], noise),
             (text[::-1], padding), ([*text[:-1], other[-1]], padding), (other, noise), ([*text, text[-1]], padding)]
 

@@ -20,11 +20,11 @@ def prompt(names: list[str], at_end: bool = False) -> str:
         names : keys of KEYS
         at_end : True at the last cell, where Enter ends the lesson
     """
-    lines, room = [""], terminal_width() - TYPED
+    lines, width = [""], terminal_width() - TYPED
     for name in names:
         key = lesson_words("keys.end" if name == "next" and at_end else f"keys.{name}", key=KEYS[name])
         key += ": " if name == names[-1] else ""
-        if lines[-1] and columns(lines[-1]) + 2 + columns(key) >= room:
+        if lines[-1] and columns(lines[-1]) + 2 + columns(key) >= width:
             lines.append("")
         lines[-1] += f"  {key}" if lines[-1] else key
     return "\n".join(lines)

@@ -62,9 +62,9 @@ def fold(line, gutter="", mark=FOLDED):
 
     The continuation is indented like the line, so that all that is added is the line break and the mark.
     """
-    room = terminal_width() - len(gutter)
-    if columns(line) <= room:
+    width = terminal_width() - len(gutter)
+    if columns(line) <= width:
         return gutter + line
     indent = line[:len(line) - len(line.lstrip())]
-    first, *rest = wrap(line, room, subsequent_indent=f"{indent}  {mark}")
+    first, *rest = wrap(line, width, subsequent_indent=f"{indent}  {mark}")
     return "\n".join([gutter + first, *(" " * len(gutter) + part for part in rest)])

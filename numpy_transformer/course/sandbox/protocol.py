@@ -95,9 +95,9 @@ def read_nodes(records):
     """Returns the nodes of a program as a list of tracing.Node, and (line, nodes that feed it) of each output."""
     data = records.get((NODES, 0, 0), b"")
     try:
-        found = json.loads(data) if len(data) <= LARGEST else {}
-        roots = [(int(line), read_numbers(feeds)) for line, feeds in found["roots"][:MOST_OUTPUTS]]
-        nodes = [read_node(*values) for values in found["nodes"][:MOST_NODES]]
+        graph = json.loads(data) if len(data) <= LARGEST else {}
+        roots = [(int(line), read_numbers(feeds)) for line, feeds in graph["roots"][:MOST_OUTPUTS]]
+        nodes = [read_node(*values) for values in graph["nodes"][:MOST_NODES]]
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return [], []
     for numbers in (*(feeds for _, feeds in roots), *(node.feeds for node in nodes)):
@@ -151,8 +151,8 @@ def read_edit(records, number):
     """Returns the FoundEdit of this number, or None."""
     data = records.get((EDIT, 0, number), b"")
     try:
-        found = json.loads(data) if len(data) <= LARGEST_REPORT else {}
-        values = [found[key] for key in ("line", "kind", "text", "around", "inserts")]
+        description = json.loads(data) if len(data) <= LARGEST_REPORT else {}
+        values = [description[key] for key in ("line", "kind", "text", "around", "inserts")]
     except (ValueError, RecursionError, TypeError, KeyError):
         return None
     if not all(map(isinstance, values, (int, str, str, str, bool))):
@@ -167,11 +167,11 @@ def read_loading(records):
 def read_case(records, case, i, outputs):
     """Returns (outputs, arguments after the call, report) of case i of an exercise with this many outputs."""
     report = read_report(records.get((CASE, i, 0), b""))
-    found = [read_array(records.get((OUTPUT, i, j), b"")) for j in range(outputs + 1)]
-    while found and found[-1] is None and len(found) > len(report.get("kinds", [])):
-        found.pop()
+    output_arrays = [read_array(records.get((OUTPUT, i, j), b"")) for j in range(outputs + 1)]
+    while output_arrays and output_arrays[-1] is None and len(output_arrays) > len(report.get("kinds", [])):
+        output_arrays.pop()
     after = []
     for j, before in enumerate(case.arrays()):
         changed = records.get((AFTER, i, j))    # sent only if the call changed the argument
         after.append(before if changed is None else read_array(changed, before.nbytes + 1024))
-    return found, after, report
+    return output_arrays, after, report

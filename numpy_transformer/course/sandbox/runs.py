@@ -182,16 +182,16 @@ def run_alone(files, task, seconds, megabytes, stop):
         printed.seek(0)
         sent.seek(0)
         text = printed.read(4 * PRINTED).decode("utf-8", "replace")[:PRINTED]
-        found = make_run(task, (child.returncode, ended, spent, text, sent.read(worker.MOST_SENT)), seconds)
-        found.line = line_in_trace(folder / "trace", task.file) if found.ended == "timeout" else 0
-        return found
+        run = make_run(task, (child.returncode, ended, spent, text, sent.read(worker.MOST_SENT)), seconds)
+        run.line = line_in_trace(folder / "trace", task.file) if run.ended == "timeout" else 0
+        return run
 
 
 def line_in_trace(path, file):
     """Returns the innermost line of a student's file in a trace of faulthandler, or 0 if there is none."""
     text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-    found = re.search(rf'^  File "(?:.*[/\\])?{re.escape(file)}", line (\d+)', text, re.M)
-    return int(found[1]) if found else 0
+    match = re.search(rf'^  File "(?:.*[/\\])?{re.escape(file)}", line (\d+)', text, re.M)
+    return int(match[1]) if match else 0
 
 
 def wait(child, seconds, work, stop):

@@ -76,10 +76,10 @@ def visible():
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=True)
     except subprocess.SubprocessError as error:
         raise OSError(f"{python} cannot import NumPy by itself") from error
-    found = json.loads(done.stdout.splitlines()[-1])
-    standard = [path for path in map(os.path.normpath, found["path"]) if os.path.exists(path)]
+    report = json.loads(done.stdout.splitlines()[-1])
+    standard = [path for path in map(os.path.normpath, report["path"]) if os.path.exists(path)]
     own = tuple(str(path) for path in (packages / "numpy", packages / "numpy.libs") if path.is_dir())
-    libraries = {os.path.normpath(path): os.path.realpath(path) for path in found["libraries"] if os.path.isabs(path)}
+    libraries = {os.path.normpath(path): os.path.realpath(path) for path in report["libraries"] if os.path.isabs(path)}
     known = (*standard, *own)
     libraries = {path: file for path, file in libraries.items() if not path.startswith(tuple(f"{at}/" for at in known))}
     if os.path.exists(CACHE_OF_LIBRARIES):

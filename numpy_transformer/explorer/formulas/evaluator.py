@@ -196,17 +196,17 @@ class Spelling:
 
     def reachable(self, tree):
         """Returns the intermediates that the tree leads to, nearest first, until they have LISTED terms."""
-        found = {}
+        derivations = {}
         waiting = [tree]
         count = 0
         for term in waiting:
             for key in keys_of(term):
-                if key not in found and count < LISTED:
+                if key not in derivations and count < LISTED:
                     name, places, _ = self.known[key]
-                    found[key] = self.derivation(name, places)
-                    count += sum(1 for _ in walk(found[key]))
-                    waiting.append(found[key])
-        return found
+                    derivations[key] = self.derivation(name, places)
+                    count += sum(1 for _ in walk(derivations[key]))
+                    waiting.append(derivations[key])
+        return derivations
 
 
 KINDS = {"number": Spelling.number, "let": Spelling.let, "entry": Spelling.entry, "neg": Spelling.negative,

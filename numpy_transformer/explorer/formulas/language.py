@@ -157,10 +157,10 @@ class Parser:
         if isinstance(item, ast.Compare):           # r < n
             return {"var": item.left.id, "count": self.node(item.comparators[0])}
         variable = variable_of(item)
-        found = self.find(variable, node)
-        if found is None:
+        axis = self.find(variable, node)
+        if axis is None:
             raise ValueError(f"{variable!r} indexes no axis of an array in {node!r}, so its range is unknown")
-        return found
+        return axis
 
     def find(self, variable, node):
         """Returns {"var", "array", "axis"} or {"rest", "array", "less"}: the first axis that the variable indexes."""
@@ -180,8 +180,8 @@ class Parser:
         if name in self.intermediates:              # the axis of an intermediate array is one of an array in it
             items, definition = self.intermediates[name]
             inner = "..." if variable == "..." else items[place]["var"]
-            found = self.find(inner, definition)
-            return found if "rest" in found else {**found, "var": variable}
+            inner_axis = self.find(inner, definition)
+            return inner_axis if "rest" in inner_axis else {**inner_axis, "var": variable}
         if variable == "...":
             return {"rest": True, "array": name, "less": len(index) - 1}
         return {"var": variable, "array": name, "axis": place}

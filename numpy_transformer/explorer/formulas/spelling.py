@@ -18,13 +18,13 @@ def keys_of(tree):
 
 def entries_of(trees):
     """Returns the entries of arrays that the trees read, each once."""
-    found = {}
+    entries = {}
     for tree in trees:
         for term in walk(tree):
             if term["kind"] == "entry":
-                found.setdefault((term["array"], *term["index"]),
-                                 {"array": term["array"], "index": term["index"], "value": term["value"]})
-    return list(found.values())
+                entries.setdefault((term["array"], *term["index"]),
+                                   {"array": term["array"], "index": term["index"], "value": term["value"]})
+    return list(entries.values())
 
 
 def jsonable(value):

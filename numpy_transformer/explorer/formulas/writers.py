@@ -59,11 +59,11 @@ def formulas_of(op):
         return {}
     context = FormulaContext(op)
     try:
-        found = [formula(text, **context.numbers) for text in writer(context)]
+        formulas = [formula(text, **context.numbers) for text in writer(context)]
     except (AttributeError, KeyError, IndexError):      # a class of the reader's without an attribute of its base
         return {}
     targets = {*context.arrays, *(f"d{name}" for name in context.inputs if not is_frozen(getattr(op.module, name, None)))}
-    return {one.target: one for one in found if one.names <= context.readable and one.target in targets}
+    return {one.target: one for one in formulas if one.names <= context.readable and one.target in targets}
 
 
 def writer_of(op):

@@ -127,8 +127,8 @@ def zip_name(info):
 
 def parts(name):
     """Returns the names in a path of an archive, without any that would lead out of it."""
-    found = [part for part in name.replace("\\", "/").split("\0")[0].split("/") if part not in ("", ".", "..")]
-    return [file_name(part if len(part) < 256 else f"{part[:99]}...{part[-99:]}") for part in found[-DEEPEST:]]
+    path_parts = [part for part in name.replace("\\", "/").split("\0")[0].split("/") if part not in ("", ".", "..")]
+    return [file_name(part if len(part) < 256 else f"{part[:99]}...{part[-99:]}") for part in path_parts[-DEEPEST:]]
 
 
 def zip_time(info):

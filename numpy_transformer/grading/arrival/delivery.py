@@ -62,12 +62,12 @@ class Delivery:
 
     def check_downloads(self, place):
         """Raises ValueError if half of the folders are no students', but hold downloads; adds notes about fewer."""
-        found = [one_line(path) for path in self.downloads.values()]
-        if 2 * len(found) >= sum(map(len, self.folders.values())) > 0:
+        paths = [one_line(path) for path in self.downloads.values()]
+        if 2 * len(paths) >= sum(map(len, self.folders.values())) > 0:
             raise ValueError(f"the folders in {str(place)!r} are not students': they hold what was downloaded for a "
-                             f"whole class ({first_names(found)}); grade one download at a time, such as {place / found[0]}")
+                             f"whole class ({first_names(paths)}); grade one download at a time, such as {place / paths[0]}")
         self.notes += [f"{path} looks like the download of a whole class, and was taken for the work of one student; "
-                       "move it elsewhere if it is not" for path in found]
+                       "move it elsewhere if it is not" for path in paths]
         systems = sorted({SYSTEMS[key[0]] for key in self.handed_in if key[0] in SYSTEMS})
         if len(systems) > 1:
             self.notes.append(f"{str(place)!r} holds downloads from {' and '.join(systems)}; a student of several of them "
@@ -90,11 +90,11 @@ class Delivery:
 
     def roster(self, items):
         """Returns what the rosters of GitHub Classroom say, {} without one."""
-        found = {}
+        entries = {}
         for item in items:
             if ROSTER.fullmatch(item.name) and not item.is_folder and not item.problem:
-                found |= github.roster(item.read().decode("utf-8", "replace"))
-        return found
+                entries |= github.roster(item.read().decode("utf-8", "replace"))
+        return entries
 
     def add_submission(self, name, entry, search):
         """Adds what is in a folder of Gradescope to each of its submitters."""

@@ -48,16 +48,16 @@ def logins(folders, above):
         folders : {folder name: path of its .git}
         above : name of the folder in which they lie
     """
-    found, whole = {}, []
+    known_logins, whole = {}, []
     for name, path in folders.items():
         match = URL.search(read_text(path / "config"))
         repository = match[1] if match else ""
         if repository != name and repository.endswith(f"-{name}"):
-            found[name] = name                  # the Assistant's layout
+            known_logins[name] = name                  # the Assistant's layout
         else:
             whole.append(name)
     prefix = f"{above.removesuffix('-submissions')}-" if above.endswith("-submissions") else common_prefix(whole)
-    return found | {name: name.removeprefix(prefix) or name for name in whole}
+    return known_logins | {name: name.removeprefix(prefix) or name for name in whole}
 
 
 def common_prefix(names):
@@ -107,7 +107,7 @@ def commit_times(folders):
 
 def commits(output):
     """Returns {commit: time of its committer} from what git cat-file --batch printed."""
-    found, position = {}, 0
+    times, position = {}, 0
     while position < len(output):
         end = output.find(b"\n", position)
         fields = output[position:end if end >= 0 else None].split()
@@ -119,9 +119,9 @@ def commits(output):
         body = output[end + 1:end + 1 + int(fields[2])]
         match = COMMITTER.search(body.split(b"\n\n")[0])
         if match and fields[1] == b"commit":
-            found[fields[0].decode()] = time_of(*match.groups())
+            times[fields[0].decode()] = time_of(*match.groups())
         position = end + 2 + int(fields[2])
-    return found
+    return times
 
 
 def time_of(seconds, sign, hours, minutes):

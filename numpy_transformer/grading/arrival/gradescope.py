@@ -26,16 +26,16 @@ LARGEST = 1 << 28                               # bytes; the results of all test
 
 def submissions(text):
     """Returns {folder: ([{"name": ..., "sid": ..., "email": ...}, ...], time or None)}."""
-    found, people, section = {}, [], ""
+    folders, people, section = {}, [], ""
     for line in text.splitlines():
         key = KEY.fullmatch(line)
         if key:
             people, section = [], ""
-            found[key[2]] = (people, None)
-        elif found and line.startswith("  :") and FIELD.fullmatch(line):
+            folders[key[2]] = (people, None)
+        elif folders and line.startswith("  :") and FIELD.fullmatch(line):
             section, value = FIELD.fullmatch(line).groups()
             if section == ":created_at":
-                set_time(found, value or "")
+                set_time(folders, value or "")
         elif section == ":submitters":
             match = SUBMITTER.fullmatch(line)
             if match and line.lstrip().startswith("-"):
@@ -43,14 +43,14 @@ def submissions(text):
             if match and people:
                 people[-1][match[1]] = scalar(match[2])
         elif section == ":created_at" and line.startswith("    "):      # a time that Ruby wrote as an object
-            set_time(found, line)
-    return found
+            set_time(folders, line)
+    return folders
 
 
-def set_time(found, text):
-    folder = next(reversed(found))
-    people, known = found[folder]
-    found[folder] = (people, known or time_of(text))
+def set_time(folders, text):
+    folder = next(reversed(folders))
+    people, known = folders[folder]
+    folders[folder] = (people, known or time_of(text))
 
 
 def time_of(text):

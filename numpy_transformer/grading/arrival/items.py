@@ -40,8 +40,8 @@ class Item:
 
     def children(self):
         """Returns the items in a folder, sorted by name, without those that no student wrote. Raises Unreadable."""
-        found = [item for item in self.listed() if not IGNORED.fullmatch(item.name)]
-        return sorted(found, key=lambda item: item.name)
+        items = [item for item in self.listed() if not IGNORED.fullmatch(item.name)]
+        return sorted(items, key=lambda item: item.name)
 
     def read(self, most=LARGEST):
         """Returns the bytes of a file. Raises Unreadable, also if it holds more than `most` bytes."""
@@ -71,10 +71,10 @@ class OnDisk(Item):
             raise Unreadable(self.problem)
         try:
             with os.scandir(self.path) as entries:
-                found = [on_disk(entry, self.where) for entry in entries]
+                items = [on_disk(entry, self.where) for entry in entries]
         except OSError as error:
             raise Unreadable(cannot_read(error)) from error
-        return [] if any(item.name == "pyvenv.cfg" for item in found) else found      # a virtual environment
+        return [] if any(item.name == "pyvenv.cfg" for item in items) else items      # a virtual environment
 
     @contextlib.contextmanager
     def open(self):

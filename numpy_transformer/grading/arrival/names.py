@@ -54,16 +54,16 @@ def split_marks(stem):
     match = COPY_OF.match(stem)
     if match:
         rank, number, stem = "copy", int(match[1] or 0), stem[match.end():]
-    found = True
-    while found:
-        found = False
+    shortened = True
+    while shortened:
+        shortened = False
         for pattern, kind in ENDINGS:
             match = pattern.search(stem)
             if match and match.start() and not (kind == "dash" and BARE.search(stem[max(0, match.start() - 2):])
                                                 and not is_complete_name(stem[:match.start()])):
                 rank = kind if RANKS[kind] > RANKS[rank] or not rank else rank
                 number = max(number, int(match[1] or 0))
-                stem, found = stem[:match.start()], True
+                stem, shortened = stem[:match.start()], True
     return stem, CopyMarks(RANKS[rank], number)
 
 
@@ -75,8 +75,8 @@ def is_complete_name(stem):
 def numbers_in(stem):
     """Returns the numbers of exercises in a name."""
     pairs = [*WITH_PLACE.findall(stem), *BARE.findall(stem)]
-    found = [f"{lesson.zfill(2)}.{place}" for lesson, place in pairs]
-    return [number for number in found if number in exercises()]
+    numbers = [f"{lesson.zfill(2)}.{place}" for lesson, place in pairs]
+    return [number for number in numbers if number in exercises()]
 
 
 def lessons_in(stem):
@@ -101,11 +101,11 @@ def functions():
 @functools.cache
 def exercise_names():
     """Returns {name in a file's name: number}, longest first: "softmax_backward", "self_attention"."""
-    found = {exercise.file[len("ex00_0_"):-len(".py")]: number for number, exercise in exercises().items()
-             if not exercise.is_class}
-    found |= {exercise.file[len("ex00_0_"):-len(".py")]: number for number, exercise in exercises().items()
-              if exercise.is_class and exercise.file[len("ex00_0_"):-len(".py")] not in found}
-    return dict(sorted(found.items(), key=lambda entry: -len(entry[0])))
+    numbers = {exercise.file[len("ex00_0_"):-len(".py")]: number for number, exercise in exercises().items()
+               if not exercise.is_class}
+    numbers |= {exercise.file[len("ex00_0_"):-len(".py")]: number for number, exercise in exercises().items()
+                if exercise.is_class and exercise.file[len("ex00_0_"):-len(".py")] not in numbers}
+    return dict(sorted(numbers.items(), key=lambda entry: -len(entry[0])))
 
 
 def function_in(stem):
@@ -129,10 +129,10 @@ def normal(text):
     return "".join(without_strings(text).split())
 
 
-def defined_in(found):
+def defined_in(statements):
     """Returns {number: source} of the exercises whose functions these Statements define, and all other definitions."""
     bound, others = {}, set()
-    for statement in found:
+    for statement in statements:
         if statement.kind not in ("import", "other"):
             answers = statement.binds & functions().keys()
             bound |= {functions()[name]: statement.text for name in answers}
@@ -146,7 +146,7 @@ def is_given(number, text, by):
     return number != by and given is not None and given == normal(text)
 
 
-def exercises_answered(stem, folders, found):
+def exercises_answered(stem, folders, statements):
     """Returns what a file counts for.
 
     Functions that come with another exercise's file, such as the softmax in that of 05.1, do not count if they are
@@ -155,14 +155,14 @@ def exercises_answered(stem, folders, found):
     Parameters:
         stem : its name without marks and extension
         folders : names of the folders it lies in, the nearest first
-        found : its Statements
+        statements : its Statements
     Returns:
         numbers of the exercises that it answers, by its name or by what it defines
         numbers of others whose functions it defines; it counts for them if no other file does
         numbers of all exercises whose functions it defines
         True if its name speaks of another exercise
     """
-    bound, others = defined_in(found)
+    bound, others = defined_in(statements)
     core = {number for number, text in bound.items() if not any(is_given(number, text, other) for other in bound)}
     defined = core if len(core) == 1 else set(bound)
     exact = numbers_in(stem)

@@ -38,11 +38,11 @@ def code_cells(content):
         document = json.loads(content)
         sheets = document.get("worksheets") or [document]
         raw = [cell for sheet in sheets for cell in sheet.get("cells", []) if cell.get("cell_type") == "code"]
-        found = [cell_of(cell) for cell in raw]
+        cells = [cell_of(cell) for cell in raw]
     except (ValueError, RecursionError, AttributeError, TypeError) as error:
         raise Unreadable("is not a notebook that can be read; save it again in Jupyter, or hand in a .py file") from error
-    left_out = any(changed for _, changed in found)
-    kept = [cell for cell, _ in found if cell.source.strip()]
+    left_out = any(changed for _, changed in cells)
+    kept = [cell for cell, _ in cells if cell.source.strip()]
     return kept, ["magics and shell commands were left out"] if left_out else []
 
 
@@ -90,15 +90,15 @@ def quote_after(line, inside):
     return inside
 
 
-def code_for(name, found, tagged=()):
+def code_for(name, cells, tagged=()):
     """Returns the source for one exercise: what defines `name`, and the imports and helpers that it needs, in order.
 
     Parameters:
         name : of the function or class
-        found : all Cells of the notebook that belong to no file of their own
+        cells : all Cells of the notebook that belong to no file of their own
         tagged : those among them that are tagged with the exercise; they are taken as a whole
     """
-    parts = [(statement, cell) for cell in found for statement in statements(cell.source)]
+    parts = [(statement, cell) for cell in cells for statement in statements(cell.source)]
     binding = {}                                # {name: indices of the statements that define it}
     for index, (statement, _) in enumerate(parts):
         for bound in statement.binds if statement.kind != "other" else ():

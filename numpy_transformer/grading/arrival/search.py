@@ -157,8 +157,8 @@ class Search:
 
     def add(self, item, name, folders, stem, text, remarks, surely_python):
         plain, marks = names.split_marks(stem)
-        found = statements(text)
-        answers, spare, defined, mislabeled = names.exercises_answered(plain, folders, found)
+        file_statements = statements(text)
+        answers, spare, defined, mislabeled = names.exercises_answered(plain, folders, file_statements)
         if not surely_python and not answers:
             self.others.append(name)
             return

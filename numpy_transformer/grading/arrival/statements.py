@@ -42,7 +42,7 @@ class Statement:
 
 def pieces(text):
     """Returns the source in statements, as they were written."""
-    found, start, line, depth = [], 0, 0, 0
+    statement_texts, start, line, depth = [], 0, 0, 0
     for match in PIECES.finditer(text):
         piece, end = match[0], match.end()
         if piece in "([{":
@@ -51,10 +51,10 @@ def pieces(text):
             depth = max(0, depth - 1)
         elif piece == "\n" and (SURELY_STARTS.match(text, end) or depth == 0 and not CONTINUES.match(text, end)):
             if text[line] != "@":               # a decorator belongs to what follows
-                found.append(text[start:end])
+                statement_texts.append(text[start:end])
                 start = end
             line, depth = end, 0
-    return [*found, text[start:]]
+    return [*statement_texts, text[start:]]
 
 
 def statements(text):
@@ -103,9 +103,9 @@ def imported_names(code):
 
 def modules(code):
     """Returns the modules that a source imports, such as {"numpy", "helper", "utils.tools"}."""
-    found = set()
+    imported_modules = set()
     for origin, group in IMPORTS.findall(without_strings(code)):
         names = {part.split()[0] for part in group.strip("() \n").split(",") if part.split()}
-        found |= names if not origin else {origin.lstrip(".") or name for name in names}
-        found |= {f"{origin.lstrip('.')}.{name}" for name in names} if origin else set()
-    return found
+        imported_modules |= names if not origin else {origin.lstrip(".") or name for name in names}
+        imported_modules |= {f"{origin.lstrip('.')}.{name}" for name in names} if origin else set()
+    return imported_modules

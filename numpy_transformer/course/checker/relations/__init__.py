@@ -50,16 +50,16 @@ def relations(answer_key, answers):
     if not answer_key.expected or not comparable(answer_key, answers):
         return [], []
     pairs = make_pairs(answer_key, answers)
-    found, correct = related(answer_key, pairs)
-    sentences = [sentence(group, len(answer_key.main_cases)) for group in grouped(found)][:MOST]
+    output_relations, correct = related(answer_key, pairs)
+    sentences = [sentence(group, len(answer_key.main_cases)) for group in grouped(output_relations)][:MOST]
     facts = cases.errors(answer_key, answers)
     if not facts:
         fine = [answer_key.is_right(i, answer) for i, answer in enumerate(answers)]
-        if not found or not all(relation.everywhere for relation in found):
+        if not output_relations or not all(relation.everywhere for relation in output_relations):
             facts.append(cases.some_cases(answer_key, fine))
         facts.append(cases.outputs(answer_key, correct))
         facts += [places.wrong_lines(name, group) for name, group in zip(answer_key.exercise.outputs, pairs)
-                  if name not in {relation.name for relation in found}]
+                  if name not in {relation.name for relation in output_relations}]
     return sentences, list(filter(None, facts))[:MOST - len(sentences)]
 
 
@@ -68,9 +68,9 @@ def explains_everything(answer_key, answers):
     """Returns True if a relation explains every entry of every wrong output."""
     if not answer_key.expected or not comparable(answer_key, answers) or any(answer.error for answer in answers):
         return False
-    found, correct = related(answer_key, make_pairs(answer_key, answers))
-    return len(found) == correct.count(False) and all(
-        relation.exact and relation.said.kind != whole_arrays.DEPENDS for relation in found)
+    output_relations, correct = related(answer_key, make_pairs(answer_key, answers))
+    return len(output_relations) == correct.count(False) and all(
+        relation.exact and relation.said.kind != whole_arrays.DEPENDS for relation in output_relations)
 
 
 def comparable(answer_key, answers):
@@ -82,7 +82,7 @@ def comparable(answer_key, answers):
 
 def related(answer_key, pairs):
     """Returns the Relations, and for each output whether it is correct in every case."""
-    found, correct = [], []
+    output_relations, correct = [], []
     for name, group in zip(answer_key.exercise.outputs, pairs):
         wrong = [p for p in group if not p.fine]
         correct.append(not wrong)
@@ -91,8 +91,8 @@ def related(answer_key, pairs):
             everywhere = len(wrong) == len(answer_key.main_cases)
             if not everywhere and len(group) == len(answer_key.main_cases):
                 everywhere = relation(group) == said        # it may hold in the cases with a correct output, too
-            found.append(Relation(name, said, relation in EXACT, everywhere))
-    return found, correct
+            output_relations.append(Relation(name, said, relation in EXACT, everywhere))
+    return output_relations, correct
 
 
 def first_relation(answer_key, name, wrong):
@@ -105,10 +105,10 @@ def first_relation(answer_key, name, wrong):
     return relation, relation(wrong)
 
 
-def grouped(found):
+def grouped(output_relations):
     """Returns the relations, those that say the same together, the exact ones first."""
     groups = {}
-    for relation in sorted(found, key=lambda relation: not relation.exact):
+    for relation in sorted(output_relations, key=lambda relation: not relation.exact):
         groups.setdefault((relation.said, relation.everywhere), []).append(relation)
     return list(groups.values())
 

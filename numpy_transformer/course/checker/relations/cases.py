@@ -98,12 +98,12 @@ def outputs(answer_key, correct):
 def class_outputs(answer_key):
     """Returns {output: method} for what the calls of a class return; the outputs with a dot are gradients."""
     case = answer_key.main_cases[0]
-    made, found = answer_key.exercise.reference(*case.inputs), []
+    made, methods = answer_key.exercise.reference(*case.inputs), []
     with np.errstate(all="ignore"):
         for method, arguments in case.calls:
             result = getattr(made, method)(*arguments)
-            found += [method] * (len(result) if isinstance(result, tuple) else 1)
-    return dict(zip(answer_key.exercise.outputs, found))
+            methods += [method] * (len(result) if isinstance(result, tuple) else 1)
+    return dict(zip(answer_key.exercise.outputs, methods))
 
 
 def one_pass(answer_key, name, pairs):
@@ -122,18 +122,18 @@ def one_pass(answer_key, name, pairs):
 
 def single_passes(answer_key, case, name):
     """Returns {("first" or "last", number of passes): gradient} for the first and the last backward pass of a case alone."""
-    exercise, waiting, found = answer_key.exercise, [], []
+    exercise, waiting, passes = answer_key.exercise, [], []
     for method, arguments in case.calls:
         if method == "forward":
             waiting.append(arguments)
         elif method == "backward" and waiting:
-            found.append((("forward", waiting.pop()), ("backward", arguments)))
-    if len(found) < 2 or len(case.calls) != 2 * len(found):
+            passes.append((("forward", waiting.pop()), ("backward", arguments)))
+    if len(passes) < 2 or len(case.calls) != 2 * len(passes):
         return {}
     gradients = {}
-    for calls, which in ((found[0], "first"), (found[-1], "last")):
+    for calls, which in ((passes[0], "first"), (passes[-1], "last")):
         seen = observe(exercise, exercise.reference, Case(case.note, case.inputs, calls))
         if seen.error:
             return {}
-        gradients[which, len(found)] = seen.outputs[exercise.outputs.index(name) - len(exercise.outputs)]
+        gradients[which, len(passes)] = seen.outputs[exercise.outputs.index(name) - len(exercise.outputs)]
     return gradients if not values_agree(*gradients.values()) else {}

@@ -103,34 +103,34 @@ def key_of(name):
 def named_regions(pair):
     """Returns {Message: boolean array} of the regions of an output that sentences can name."""
     shape = pair.right.shape
-    found = {**by_position(shape), **by_value(pair)}
+    regions = {**by_position(shape), **by_value(pair)}
     if len(shape) >= 2:
         row, column = np.ogrid[:shape[-2], :shape[-1]]
-        found |= {region("diagonal"): row == column, region("off_diagonal"): row != column,
-                  region("above"): row < column, region("below"): row > column,
-                  region("on_and_above"): row <= column, region("on_and_below"): row >= column}
-    found |= by_mask(pair) | by_id(pair)
-    return {name: np.broadcast_to(y, shape) for name, y in found.items()}
+        regions |= {region("diagonal"): row == column, region("off_diagonal"): row != column,
+                    region("above"): row < column, region("below"): row > column,
+                    region("on_and_above"): row <= column, region("on_and_below"): row >= column}
+    regions |= by_mask(pair) | by_id(pair)
+    return {name: np.broadcast_to(y, shape) for name, y in regions.items()}
 
 
 def by_position(shape):
     """The first, the last and all other positions along each axis; even and odd columns."""
-    found = {}
+    regions = {}
     for axis in range(-len(shape), 0):
         n = shape[axis]
         if n < 2:
             continue
         place = np.arange(n).reshape([n if a == axis else 1 for a in range(-len(shape), 0)])
         one, several = (Message(f"relations.axis.{axis_key(axis, len(shape))}", n=number, axis=axis) for number in (1, 2))
-        found |= {region("first", axis=one): place == 0, region("outside_first", axis=one): place > 0,
-                  region("last", axis=one): place == n - 1, region("outside_last", axis=one): place < n - 1}
+        regions |= {region("first", axis=one): place == 0, region("outside_first", axis=one): place > 0,
+                    region("last", axis=one): place == n - 1, region("outside_last", axis=one): place < n - 1}
         if n > 2:
-            found |= {region("every_second_from_first", axis=one): place % 2 == 0,
-                      region("every_second_from_second", axis=one): place % 2 == 1}
+            regions |= {region("every_second_from_first", axis=one): place % 2 == 0,
+                        region("every_second_from_second", axis=one): place % 2 == 1}
         if n > 3 and n % 2 == 0:
-            found |= {region("first_half", axes=several): place < n // 2,
-                      region("second_half", axes=several): place >= n // 2}
-    return found
+            regions |= {region("first_half", axes=several): place < n // 2,
+                        region("second_half", axes=several): place >= n // 2}
+    return regions
 
 
 def axis_key(axis, ndim):
@@ -144,15 +144,15 @@ def axis_key(axis, ndim):
 
 def by_value(pair):
     """Where the correct value or an argument of the same shape is zero, positive or negative."""
-    found = {}
+    regions = {}
     if pair.kind == "f":
-        found |= {ZERO_EXPECTED: pair.right == 0, region("negative_expected"): pair.right < 0,
-                  region("positive_expected"): pair.right > 0}
+        regions |= {ZERO_EXPECTED: pair.right == 0, region("negative_expected"): pair.right < 0,
+                    region("positive_expected"): pair.right > 0}
     for name, y in arguments(pair, "f"):
         if spreads(y, pair.right.shape):
-            found |= {region("zero", name=name): y == 0, region("not_zero", name=name): y != 0,
-                      region("negative", name=name): y < 0, region("positive", name=name): y > 0}
-    return found
+            regions |= {region("zero", name=name): y == 0, region("not_zero", name=name): y != 0,
+                        region("negative", name=name): y < 0, region("positive", name=name): y > 0}
+    return regions
 
 
 def arguments(pair, kind):
@@ -164,36 +164,36 @@ def arguments(pair, kind):
 
 def by_mask(pair):
     """Where a boolean argument is True or False, along the axes that it has."""
-    found = {}
+    regions = {}
     for name, y in arguments(pair, "b"):
         for shown in (y, y[..., None], y[..., None, :]):
             if spreads(shown, pair.right.shape):
-                found |= {region("false", name=name): ~shown, region("true", name=name): shown}
+                regions |= {region("false", name=name): ~shown, region("true", name=name): shown}
                 break
         if y.ndim >= 2 and pair.right.shape[:y.ndim - 1] == y.shape[:-1]:
             rest = (...,) + (None,) * (pair.right.ndim - y.ndim + 1)
-            found[region("false_everywhere", name=name)] = ~y.any(-1)[rest]
-    return found
+            regions[region("false_everywhere", name=name)] = ~y.any(-1)[rest]
+    return regions
 
 
 def by_id(pair):
     """Rows of a table by how often an argument of ids names them, and positions whose id is the padding."""
-    found = {}
+    regions = {}
     pad, shape = pair.scalars.get("pad_id"), pair.right.shape
     for name, ids in arguments(pair, "i"):
         if not ids.size or ids.min() < 0:
             continue
         if shape and shape[0] > ids.max() and shape != ids.shape:
             count = np.bincount(ids.ravel(), minlength=shape[0])[(...,) + (None,) * (len(shape) - 1)]
-            found |= {region("more_than_once", name=name): count > 1, region("occurs", name=name): count > 0,
-                      region("does_not_occur", name=name): count == 0}
+            regions |= {region("more_than_once", name=name): count > 1, region("occurs", name=name): count > 0,
+                        region("does_not_occur", name=name): count == 0}
             if isinstance(pad, int):
-                found[region("row_of_pad_id")] = np.arange(shape[0])[(...,) + (None,) * (len(shape) - 1)] == pad
+                regions[region("row_of_pad_id")] = np.arange(shape[0])[(...,) + (None,) * (len(shape) - 1)] == pad
         if isinstance(pad, int) and shape[:ids.ndim] == ids.shape:
             rest = (...,) + (None,) * (len(shape) - ids.ndim)
             padding = (ids == pad)[rest]
-            found |= {region("pad_id", name=name): padding, region("not_pad_id", name=name): ~padding}
-    return found
+            regions |= {region("pad_id", name=name): padding, region("not_pad_id", name=name): ~padding}
+    return regions
 
 
 def spreads(y, shape):

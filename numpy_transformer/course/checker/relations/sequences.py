@@ -10,13 +10,13 @@ def sequence(pairs):
     if pairs[0].kind not in "i" or not all(p.wrong.ndim == p.right.ndim == 1 for p in pairs):
         return None
     for key, fits in ENDS.items():
-        found = [fits(p.wrong, p.right) for p in pairs]
-        if all(found):
-            least, most = min(found), max(found)
+        counts = [fits(p.wrong, p.right) for p in pairs]
+        if all(counts):
+            least, most = min(counts), max(counts)
             entries = Message("relations.entries.exactly", n=most)
             if least < most:
                 entries = Message("relations.entries.between", least=least, most=most)
-            argument = known_entries(pairs, found) if key.startswith("extra") else ""
+            argument = known_entries(pairs, counts) if key.startswith("extra") else ""
             if argument:
                 return Message(f"relations.sequence.{key}_known", entries=entries, argument=argument)
             return Message(f"relations.sequence.{key}", entries=entries)

@@ -35,15 +35,15 @@ def two_arguments(pairs):
 
 def terms(pair):
     """Returns {Message: array} of simple functions of the arguments and the other outputs that fit the correct output."""
-    found = {}
+    candidates = {}
     floats = {name: np.asarray(y, float) for name, y in pair.arrays.items() if y.dtype.kind == "f" and y.size}
     for name, y in floats.items():
-        found[name] = y
+        candidates[name] = y
         if y.ndim:
-            found[Message("relations.term.sums_last", array=name)] = y.sum(-1, keepdims=True)
-            found[Message("relations.term.sum_first", array=name)] = y.sum(0)
+            candidates[Message("relations.term.sums_last", array=name)] = y.sum(-1, keepdims=True)
+            candidates[Message("relations.term.sum_first", array=name)] = y.sum(0)
         if y.ndim > 1:
-            found[Message("relations.term.sum_rows", array=name)] = y.reshape(-1, y.shape[-1]).sum(0)
+            candidates[Message("relations.term.sum_rows", array=name)] = y.reshape(-1, y.shape[-1]).sum(0)
     arguments = [name for name in floats if name.kind == ARGUMENT]
     for i, name in enumerate(arguments):
         for other in arguments[i:]:
@@ -51,11 +51,11 @@ def terms(pair):
                 product = Message("relations.term.product", name=name.values["name"], other=other.values["name"])
                 if name == other:
                     product = Message("relations.term.square", **name.values)
-                found[product] = floats[name] * floats[other]
+                candidates[product] = floats[name] * floats[other]
     if pair.right.ndim == 0:
-        found |= {Message("relations.term.mean", array=name): y.mean() for name, y in floats.items()}
-        found |= {Message("relations.term.sum", array=name): y.sum() for name, y in floats.items()}
-    return {name: np.asarray(y) for name, y in found.items() if fits(y, pair.right)}
+        candidates |= {Message("relations.term.mean", array=name): y.mean() for name, y in floats.items()}
+        candidates |= {Message("relations.term.sum", array=name): y.sum() for name, y in floats.items()}
+    return {name: np.asarray(y) for name, y in candidates.items() if fits(y, pair.right)}
 
 
 def fits(y, right):
@@ -75,17 +75,17 @@ def extra_term(pairs):
     if not usable(pairs):
         return None
     first = max(pairs[:3], key=lambda p: p.right.size)
-    found = {name: coefficient(first, term) for name, term in terms(first).items()}
-    found = {name: number for name, number in found.items() if number is not None}
+    factors = {name: coefficient(first, term) for name, term in terms(first).items()}
+    factors = {name: number for name, number in factors.items() if number is not None}
     for p in pairs:
-        if p is first or not found:
+        if p is first or not factors:
             continue
         own = terms(p)
-        found = {name: number for name, number in found.items()
-                 if name in own and p.equal(p.wrong, p.right + number * own[name])}
-    if not found:
+        factors = {name: number for name, number in factors.items()
+                   if name in own and p.equal(p.wrong, p.right + number * own[name])}
+    if not factors:
         return None
-    name, number = next(iter(found.items()))
+    name, number = next(iter(factors.items()))
     if all(p.right.size == 1 for p in pairs) and (len(pairs) < 3 or number not in COEFFICIENTS):
         return None
     sign = "plus" if number > 0 else "minus"

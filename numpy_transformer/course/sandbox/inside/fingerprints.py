@@ -70,7 +70,7 @@ class Recorder:
     def __call__(self, number, value):
         count = self.visits[self.case, number] = self.visits.get((self.case, number), 0) + 1
         if count <= MOST_VISITS and len(self.rows) < MOST_ROWS:
-            found = fingerprint(value)
-            if found is not None:
-                self.rows.append([self.case, number, *found])
+            value_fingerprint = fingerprint(value)
+            if value_fingerprint is not None:
+                self.rows.append([self.case, number, *value_fingerprint])
         return value

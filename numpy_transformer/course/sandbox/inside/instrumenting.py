@@ -23,14 +23,14 @@ class Recording:
                 self.changes.setdefault(identity, []).append((name, number))
 
     def statements(self, body):
-        found = []
+        new_body = []
         for statement in body:
             identity = id(statement)
-            found.append(self.visit(statement))
+            new_body.append(self.visit(statement))
             for name, number in self.changes.get(identity, ()):
                 value = ast.parse(name, mode="eval").body
-                found.append(ast.copy_location(ast.Expr(record(number, value)), statement))
-        return found
+                new_body.append(ast.copy_location(ast.Expr(record(number, value)), statement))
+        return new_body
 
     def visit(self, item):
         number = self.numbers.get((id(item), ""))

@@ -119,8 +119,8 @@ def record_values(program, cases, send, np):
         with contextlib.suppress(Exception, TooLong), limited(LONGEST_RUN):
             program.run(names[program.job["name"]], case)
     roots = tracer.roots(program.job["name"], [method for method, _ in cases[0][1]], program.job["paths"])
-    found = {"nodes": [node.as_list() for node in tracer.nodes], "roots": roots}
-    send(worker.NODES, 0, 0, json.dumps(found).encode())
+    graph = {"nodes": [node.as_list() for node in tracer.nodes], "roots": roots}
+    send(worker.NODES, 0, 0, json.dumps(graph).encode())
     rows = np.array(recorder.rows, float).reshape(-1, fingerprints.BEFORE + fingerprints.WIDTH)
     send(worker.VALUES, 0, 0, worker.as_npy(rows, np))
 
@@ -139,9 +139,9 @@ def try_edits(program, case, send, np):
     for number, edit, name in program.edits():
         if sent == MOST_EDITS or time.process_time() > end:
             break
-        found = fingerprinted(program, functools.partial(program.edited, name), case, min(seconds, LONGEST_RUN))
-        if found and found != unedited:
-            send(worker.TRIED, 0, number, worker.as_npy(np.array(found, float), np))
+        edited = fingerprinted(program, functools.partial(program.edited, name), case, min(seconds, LONGEST_RUN))
+        if edited and edited != unedited:
+            send(worker.TRIED, 0, number, worker.as_npy(np.array(edited, float), np))
             send_edit(number, edit, edit.before, "", send)
             sent += 1
 
@@ -154,14 +154,14 @@ def fingerprinted(program, make, case, seconds):
     """
     with contextlib.suppress(Exception, TooLong), limited(seconds):
         outputs = program.run(make(), case)[:worker.MOST_RESULTS + len(program.job["paths"])]
-        found = [*map(fingerprints.fingerprint, outputs)]
-        return found if all(found) else None
+        output_fingerprints = [*map(fingerprints.fingerprint, outputs)]
+        return output_fingerprints if all(output_fingerprints) else None
 
 
 def send_edit(number, edit, text, around, send):
-    found = {"line": edit.line, "kind": edit.kind, "text": text, "around": around,
-             "inserts": edit.before in edit.after and not edit.before.isdigit()}
-    send(worker.EDIT, 0, number, json.dumps(found).encode())
+    description = {"line": edit.line, "kind": edit.kind, "text": text, "around": around,
+                   "inserts": edit.before in edit.after and not edit.before.isdigit()}
+    send(worker.EDIT, 0, number, json.dumps(description).encode())
 
 
 def students_text(source, edit):
@@ -175,9 +175,9 @@ def students_text(source, edit):
     around = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.expr):
-            found = tracing.place_of(node)
-            if found[:2] <= place[:2] and found[2:] >= place[2:]:
-                around.append(tracing.part_of(lines, *found))
+            span = tracing.place_of(node)
+            if span[:2] <= place[:2] and span[2:] >= place[2:]:
+                around.append(tracing.part_of(lines, *span))
     longer = [part for part in around if len(part) >= len(text) + LONGER]
     return text, min(longer, key=len, default=edit.statement) if len(text) < SHORT else ""
 

@@ -134,8 +134,8 @@ class Tracer:
     def assign(self, target, value, statement):
         pairs = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts)
         if pairs:
-            found = [self.feeds(part) for part in value.elts]
-            for part, feeds in zip(target.elts, found):
+            part_feeds = [self.feeds(part) for part in value.elts]
+            for part, feeds in zip(target.elts, part_feeds):
                 self.bind(part, feeds)
         elif isinstance(target, ast.Tuple):
             feeds = self.feeds(value)
@@ -180,12 +180,12 @@ class Tracer:
         if item.value is None:
             return
         parts = item.value.elts if isinstance(item.value, ast.Tuple) else [item.value]
-        found = [self.feeds(part) for part in parts]
-        self.nodes[self.results[self.name]].feeds |= set().union(*found)
+        part_feeds = [self.feeds(part) for part in parts]
+        self.nodes[self.results[self.name]].feeds |= set().union(*part_feeds)
         self.return_lines[self.name] = item.lineno
-        if len(self.returned[self.name]) != len(found):
-            self.returned[self.name] = [set() for _ in found]
-        for mine, feeds in zip(self.returned[self.name], found):
+        if len(self.returned[self.name]) != len(part_feeds):
+            self.returned[self.name] = [set() for _ in part_feeds]
+        for mine, feeds in zip(self.returned[self.name], part_feeds):
             mine |= feeds
 
     def feeds(self, item):
@@ -202,16 +202,16 @@ class Tracer:
         self.parts |= set(map(id, parts_of_chain(item)))
         repeats = isinstance(item, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp, ast.Lambda))
         self.loops += repeats
-        found = set().union(*(self.feeds(part) for part in ast.iter_child_nodes(item)), ())
+        sources = set().union(*(self.feeds(part) for part in ast.iter_child_nodes(item)), ())
         self.loops -= repeats
         if isinstance(item, ast.Call) and dotted(item.func) in WITHOUT_ENTRIES:
-            found = set()
+            sources = set()
         if isinstance(item, ast.Call):
-            found |= self.call(item)
+            sources |= self.call(item)
         if not is_recorded(item) or len(self.nodes) >= MOST_NODES:
-            return found
+            return sources
         number = self.number(item)
-        self.nodes[number].feeds |= found - {number}
+        self.nodes[number].feeds |= sources - {number}
         return {number}
 
     def call(self, item):
@@ -230,10 +230,10 @@ class Tracer:
     def roots(self, name, methods, paths):
         """Returns [line, nodes] for each output: what a function returns, or a class's calls and its attributes."""
         names = [f"{name}.{method}" for method in methods] or [name]
-        found = [(self.return_lines.get(each, 0), feeds) for each in names
-                 for feeds in self.returned.get(each) or [set()]]
-        found += [(0, self.feeds(ast.parse(f"self.{path}", mode="eval").body)) for path in paths]
-        return [[line, sorted(feeds)] for line, feeds in found]
+        outputs = [(self.return_lines.get(each, 0), feeds) for each in names
+                   for feeds in self.returned.get(each) or [set()]]
+        outputs += [(0, self.feeds(ast.parse(f"self.{path}", mode="eval").body)) for path in paths]
+        return [[line, sorted(feeds)] for line, feeds in outputs]
 
 
 def place_of(item):

@@ -62,7 +62,7 @@ def flat(result):
 def instances(value, kind):
     """Returns every instance of this class in nested tuples and lists, in order."""
     if isinstance(value, (tuple, list)):
-        return [found for item in value for found in instances(item, kind)]
+        return [instance for item in value for instance in instances(item, kind)]
     return [value] if isinstance(value, kind) else []
 
 
@@ -151,12 +151,12 @@ def describe_parameters(target, inputs):
         signature = inspect.signature(target)
     except (TypeError, ValueError):             # builtins have no signature; calling them will show any problem
         return {}
-    found = {"takes": [name[:100] for name in signature.parameters][:20]}
+    report = {"takes": [name[:100] for name in signature.parameters][:20]}
     try:
         signature.bind(*inputs)
     except TypeError as error:
-        found |= {"stage": "arguments", "error": str(error)[:MESSAGE_LENGTH]}
-    return found
+        report |= {"stage": "arguments", "error": str(error)[:MESSAGE_LENGTH]}
+    return report
 
 
 def run_task(job, cases, blob, send):

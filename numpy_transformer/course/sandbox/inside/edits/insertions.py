@@ -34,16 +34,16 @@ def swap(node, site, terms):
     """Yields (kind, replacement) in which two of the function's names, in different parts of this one, are swapped."""
     if not isinstance(node, (ast.BinOp, ast.Call, ast.Tuple)) or isinstance(getattr(node, "ctx", None), ast.Store):
         return
-    found = list(ast.walk(node))
-    parts = [[i for i, inner in enumerate(found) if is_inside(inner, part) and isinstance(inner, ast.Name)
+    originals = list(ast.walk(node))
+    parts = [[i for i, inner in enumerate(originals) if is_inside(inner, part) and isinstance(inner, ast.Name)
               and inner.id in terms.all] for part in ast.iter_child_nodes(node)]
     for ours, theirs in itertools.combinations(parts, 2):
         for i, j in itertools.product(ours, theirs):
-            if found[i].id == found[j].id or {found[i], found[j]} <= set(ast.iter_child_nodes(node)):
+            if originals[i].id == originals[j].id or {originals[i], originals[j]} <= set(ast.iter_child_nodes(node)):
                 continue                        # names that are parts themselves: `change` exchanges the parts
             other = copy.deepcopy(node)
             nodes = list(ast.walk(other))
-            nodes[i].id, nodes[j].id = found[j].id, found[i].id
+            nodes[i].id, nodes[j].id = originals[j].id, originals[i].id
             yield "names", other
 
 
