@@ -13,7 +13,7 @@ def named_parts(root: Any) -> list[tuple[str, Any]]:
     counts as a module, and any object with `.data` and `.grad` as a parameter, so classes that do not use this package
     work too. Attributes whose names begin with an underscore are skipped.
     """
-    found = []
+    parts = []
     seen = set()
 
     def walk(name, part):
@@ -22,14 +22,14 @@ def named_parts(root: Any) -> list[tuple[str, Any]]:
                 walk(f"{name}.{index}" if name else str(index), item)
         elif id(part) not in seen and (is_parameter(part) or is_module(part)):
             seen.add(id(part))
-            found.append((name, part))
+            parts.append((name, part))
             if not is_parameter(part):
                 for key, value in vars(part).items():
                     if not key.startswith("_"):
                         walk(f"{name}.{key}" if name else key, value)
 
     walk("", root)
-    return found
+    return parts
 
 
 def is_module(part: Any) -> bool:

@@ -32,8 +32,7 @@ def measure_job(config, job, threads, with_torch=False, turn=TURN, rounds=ROUNDS
                 f"{name}_threads": children[name].size, f"{name}_peak_mb": peaks[name]}
     if with_torch:
         ratios = [statistics.median(ours) / statistics.median(torch)
-                  for ours, torch in zip(*(by_round(milliseconds, rounds) for milliseconds in (times["ours"],
-                                                                                               times["torch"])))]
+                  for ours, torch in zip(by_round(times["ours"], rounds), by_round(times["torch"], rounds))]
         row |= {"ratio_torch": row["ours_ms"] / row["torch_ms"], "ratio_quartiles": quartiles(ratios)}
         if None not in peaks.values():
             row["ratio_peak"] = peaks["ours"] / peaks["torch"]

@@ -51,8 +51,8 @@ def kind_of_path(path):
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
         return ""
-    found = [name for test, name in KINDS if test(mode)]
-    return found[0] if found else ""
+    kinds = [name for test, name in KINDS if test(mode)]
+    return kinds[0] if kinds else ""
 
 
 def replace_file(path, write, backup=True, encoding="utf-8", mode=PRIVATE):

@@ -115,15 +115,15 @@ class Journal:
 
     def sentences(self):
         """Returns what the teacher should know of the interrupted run."""
-        found = [self.warning] if self.warning else []
+        remarks = [self.warning] if self.warning else []
         if self.rows:
-            found.append(f"resuming an interrupted run: {len(self.rows)} files are graded already")
+            remarks.append(f"resuming an interrupted run: {len(self.rows)} files are graded already")
         if self.fatal:
-            found.append("the grader was killed while it ran these files, which are not run again without --retry: "
-                         + names(self.fatal))
+            remarks.append("the grader was killed while it ran these files, which are not run again without --retry: "
+                           + names(self.fatal))
         if self.suspects:
-            found.append(f"one of these files may have killed the grader, and they run alone now: {names(self.suspects)}")
-        return found
+            remarks.append(f"one of these files may have killed the grader, and they run alone now: {names(self.suspects)}")
+        return remarks
 
     def started(self, key):
         """Records that a file is about to run, given by its student, number and digest."""

@@ -222,7 +222,7 @@ def read_entries(path, zone, days=True):
         raise ValueError(f"cannot read {str(path)!r}: {reason}; name a CSV file with the columns student and time"
                          ) from error
     delimiter = ";" if ";" in text.partition("\n")[0] else ","       # Excel writes semicolons in much of Europe
-    found = {}
+    entries = {}
     for i, cells in enumerate(csv.reader(text.splitlines(), delimiter=delimiter)):
         student, value, where, *_ = [*map(str.strip, cells), "", "", ""]
         is_header = i == 0 and not re.search(r"\d", value)
@@ -231,8 +231,8 @@ def read_entries(path, zone, days=True):
                 entry = parse_entry(student, value, where, zone, days)
             except ValueError as error:
                 raise ValueError(f"{path}, line {i + 1}: {error}") from error
-            found.setdefault(folded_name(student), []).append(entry)
-    return found
+            entries.setdefault(folded_name(student), []).append(entry)
+    return entries
 
 
 def parse_entry(student, value, where, zone, days):

@@ -96,25 +96,25 @@ class Policy:
                                       for file, row in pairs if self.submitted(file, row))
         silent = [file for file, row in pairs if self.submitted(file, row) is None]
         marked = sum(file.late for file in silent)
-        found = [f"lateness: {self.rate}; points are rounded to two decimals"]
+        remarks = [f"lateness: {self.rate}; points are rounded to two decimals"]
         if sources:
             listed = ", ".join(f"{source} ({counted(number, 'file')})" for source, number in sources.most_common())
-            found.append(f"times of submission from: {listed}")
+            remarks.append(f"times of submission from: {listed}")
         if marked and self.rate.unit:
-            found.append(
+            remarks.append(
                 f"marked late without a time: {counted(marked, 'file')}, for which a deduction for each {self.rate.unit} "
                 "cannot be computed, so nothing was deducted. Let the learning platform deduct (Canvas has its own late "
                 "policy), deduct once with --late 10%, or list the times in a file for --submitted")
         if self.deadlines and len(silent) > marked:
             reasons = "; ".join(sorted({file.time_from for file in silent if file.time_from and not file.late}))
-            found.append(f"counted as on time: {counted(len(silent) - marked, 'file')} without a time of submission and "
-                         "without a mark that says late" + (f" ({reasons})" if reasons else ""))
+            remarks.append(f"counted as on time: {counted(len(silent) - marked, 'file')} without a time of submission and "
+                           "without a mark that says late" + (f" ({reasons})" if reasons else ""))
         known = {folded_name(name) for _, row in pairs for name in student_ids(row)}
         for option, given in (("--extensions", self.extensions), ("--submitted", self.times)):
             unknown = [own[0].student for name, own in given.items() if name not in known]
             if unknown:
-                found.append(f"{option} names students who handed in nothing here: {', '.join(unknown[:10])}")
-        return found
+                remarks.append(f"{option} names students who handed in nothing here: {', '.join(unknown[:10])}")
+        return remarks
 
 
 def student_ids(row):
@@ -124,8 +124,8 @@ def student_ids(row):
 
 def entries(given, row):
     """Returns the entries about a row's student and exercise."""
-    found = (entry for name in student_ids(row) for entry in given.get(folded_name(name), ())) if given else ()
-    return [entry for entry in found if entry.applies(row.number)]
+    student_entries = (entry for name in student_ids(row) for entry in given.get(folded_name(name), ())) if given else ()
+    return [entry for entry in student_entries if entry.applies(row.number)]
 
 
 def choose_attempts(student, number, policy):

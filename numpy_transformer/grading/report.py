@@ -155,11 +155,11 @@ def summary(rows, chosen):
                     for exercise in chosen for mistake in exercise.mistakes}
     counts = {name: {status: sum(row.status == status for row in own) for status in STATUS}
               for name, own in grouped(rows, "exercise").items()}
-    found = collections.Counter((row.exercise, row.number, mistake_names(mistake))
-                                for row in rows for mistake in mistakes_of(row))
+    mistake_counts = collections.Counter((row.exercise, row.number, mistake_names(mistake))
+                                         for row in rows for mistake in mistakes_of(row))
     mistakes = [{"mistake": name, "exercise": exercise, "count": count,
                  "say": explanations.get((number, name), "")}
-                for (exercise, number, name), count in sorted(found.items(), key=lambda item: (-item[1], item[0]))]
+                for (exercise, number, name), count in sorted(mistake_counts.items(), key=lambda item: (-item[1], item[0]))]
     shared = collections.defaultdict(list)
     for row in rows:
         if row.answer:
@@ -220,8 +220,8 @@ def counts_table(exercises, width):
     """Yields a table of how often each status occurs, with shortened names of exercises where it would be too wide."""
     statuses = [status for status in STATUS if any(counts[status] for counts in exercises.values())]
     columns = "".join(f"  {status}" for status in statuses)
-    room = max(len("exercise"), width - len(columns))
-    names = {name: name if len(name) <= room else name[:room - 1] + "…" for name in exercises}
+    name_width = max(len("exercise"), width - len(columns))
+    names = {name: name if len(name) <= name_width else name[:name_width - 1] + "…" for name in exercises}
     first = max(map(len, ["exercise", *names.values()]))
     yield f"{'exercise':<{first}}{columns}"
     for name, counts in exercises.items():

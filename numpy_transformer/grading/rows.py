@@ -107,8 +107,8 @@ def plain_line(text):
 
 def unreadable(student, number):
     """Returns the Problem that is there in place of a file for an exercise, or None. Of several, the last that came."""
-    found = [problem for problem in student.problems if problem.number in (number, "")]
-    return max(found, key=lambda problem: (problem.submitted.timestamp() if problem.submitted else 0, problem.late),
+    problems = [problem for problem in student.problems if problem.number in (number, "")]
+    return max(problems, key=lambda problem: (problem.submitted.timestamp() if problem.submitted else 0, problem.late),
                default=None)
 
 
@@ -134,8 +134,8 @@ def with_arrival(row, student, graded=True):
 
 def problems_of(students):
     """Returns {student: sentences} about files that belong to no exercise."""
-    found = {student.name: problems_with(student, "") for student in students}
-    return {name: sentences for name, sentences in found.items() if sentences}
+    problems = {student.name: problems_with(student, "") for student in students}
+    return {name: sentences for name, sentences in problems.items() if sentences}
 
 
 def problems_with(student, *numbers):

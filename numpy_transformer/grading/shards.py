@@ -64,11 +64,11 @@ def candidates(class_, text):
 
 def find_student(class_, text):
     """Returns the student with this name or id. Raises ValueError with similar names if there is not exactly one."""
-    found = candidates(class_, text)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ValueError(f"{text!r} may be {' or '.join(map(labeled, found[:5]))}; use the name in the table, or the id")
+    matches = candidates(class_, text)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise ValueError(f"{text!r} may be {' or '.join(map(labeled, matches[:5]))}; use the name in the table, or the id")
     owners = {key: student for student in class_ for key in name_keys(name_without_id(student))}
     own = "".join(name_words(text))
     near = {owners[key].name: owners[key]
@@ -106,10 +106,10 @@ def read_record(path):
     """Returns the Record in a JSON file, or None if there is no file. Raises ValueError if it is anything else."""
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
-            found = json.loads(file.read(LARGEST))
-        problems = {student["student"]: student["problems"] for student in found["students"] if student["problems"]}
-        rows = [row for student in found["students"] for row in rows_of(student)]
-        settings = {name: value for name, value in found.items() if name not in ("version", "students", "summary")}
+            content = json.loads(file.read(LARGEST))
+        problems = {student["student"]: student["problems"] for student in content["students"] if student["problems"]}
+        rows = [row for student in content["students"] for row in rows_of(student)]
+        settings = {name: value for name, value in content.items() if name not in ("version", "students", "summary")}
         if not isinstance(settings["seed"], int):
             raise TypeError("seed")
         return Record(settings, rows, problems)
@@ -216,6 +216,6 @@ def check_shards(shards):
     twice = sorted({text for text in texts if texts.count(text) > 1})
     missing = [text for text in wanted if text not in texts]
     if twice or missing:
-        raise ValueError("; ".join(f"{words} {', '.join(found[:8])}{', ...' if len(found) > 8 else ''}"
-                                   for words, found in (("missing parts:", missing), ("parts named twice:", twice))
-                                   if found))
+        raise ValueError("; ".join(f"{words} {', '.join(parts[:8])}{', ...' if len(parts) > 8 else ''}"
+                                   for words, parts in (("missing parts:", missing), ("parts named twice:", twice))
+                                   if parts))

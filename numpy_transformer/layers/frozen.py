@@ -146,10 +146,10 @@ def parameters_below(model: Module, name: str) -> list[Parameter]:
             raise ValueError(f"there is no part {name!r}: {where} has {known}")
         part = below[key]
         path.append(key)
-    found = [item for _, item in named_parts(part) if is_parameter(item)]
-    if not found:
+    parameters = [item for _, item in named_parts(part) if is_parameter(item)]
+    if not parameters:
         raise ValueError(f"{name!r} has no parameters, so there is nothing to freeze or to train")
-    return found
+    return parameters
 
 
 def children(part: Any) -> dict[str, Any]:

@@ -154,10 +154,10 @@ def merge_lora(model: Module) -> Any:
 
     Raises: ValueError if the model has no LoRALinear.
     """
-    found = [module for _, module in model.named_modules() if isinstance(module, LoRALinear)]
-    if not found:
+    lora_layers = [module for _, module in model.named_modules() if isinstance(module, LoRALinear)]
+    if not lora_layers:
         raise ValueError(f"{type(model).__name__} has no LoRALinear, so there is nothing to merge; see add_lora")
-    replace(model, {id(module): module.to_linear() for module in found})
+    replace(model, {id(module): module.to_linear() for module in lora_layers})
     return unfreeze(model)
 
 

@@ -34,11 +34,11 @@ def combine_masks(*masks: np.ndarray | None) -> np.ndarray | None:
 
     Raises: ValueError if the shapes do not broadcast.
     """
-    checked = [check_boolean(mask) for mask in masks if mask is not None]
-    if not checked:
+    boolean_masks = [check_boolean(mask) for mask in masks if mask is not None]
+    if not boolean_masks:
         return None
-    combined = checked[0]
-    for mask in checked[1:]:
+    combined = boolean_masks[0]
+    for mask in boolean_masks[1:]:
         try:
             combined = combined & mask
         except ValueError:

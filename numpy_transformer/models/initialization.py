@@ -97,8 +97,8 @@ def bert(model: Module, rng: np.random.Generator) -> None:
 def residual_projections(block: Component) -> list[Any]:
     """Returns the Linears of a block whose output is added to the residual stream."""
     sublayers = (("attention", "output"), ("cross_attention", "output"), ("feed_forward", "down"))
-    found = [getattr(getattr(block, sublayer, None), name, None) for sublayer, name in sublayers]
-    return [linear for linear in found if hasattr(linear, "weight")]
+    projections = [getattr(getattr(block, sublayer, None), name, None) for sublayer, name in sublayers]
+    return [linear for linear in projections if hasattr(linear, "weight")]
 
 
 def matrices(model: Module) -> list[Parameter]:

@@ -61,7 +61,7 @@ def read_folder(folder):
 def read_json(path):
     """Returns the dict in a JSON file."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         archive = next(path.parent.glob("*.zip"), None)
         remedy = "name the folder of a checkpoint as transformers saves it"
@@ -70,9 +70,9 @@ def read_json(path):
         raise ValueError(f"{str(path.parent)!r} has no {path.name}; {remedy}") from error
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"cannot read {str(path)!r}: {error}; copy or download it again") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ValueError(f"{str(path)!r} does not hold a JSON object; copy or download it again")
-    return found
+    return content
 
 
 def open_arrays(folder):
@@ -113,9 +113,9 @@ def other_weights(folder):
     if pickles:
         return pickled(pickles[0])
     for pattern, program in OTHER_FORMATS.items():
-        found = next(folder.glob(pattern), None)
-        if found is not None:
-            return f"{found.name} has the format of {program}; download or convert the weights as {SINGLE}"
+        file = next(folder.glob(pattern), None)
+        if file is not None:
+            return f"{file.name} has the format of {program}; download or convert the weights as {SINGLE}"
     return "copy or download the weights in this format"
 
 

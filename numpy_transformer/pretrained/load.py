@@ -50,14 +50,14 @@ def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32,
     stored, copies, unused = assign(model, arrays)
     check_memory(folder, model, arrays)
     state = {}
-    found = rules(model)
-    for count, rule in enumerate(found, 1):
+    name_rules = rules(model)
+    for count, rule in enumerate(name_rules, 1):
         array = arrays[stored[rule.theirs]].astype(dtype, copy=False)
         check_finite(stored[rule.theirs], array)
         for name, part in rule.split(array).items():
             state[name] = np.ascontiguousarray(part)
         if progress is not None:
-            progress(count, len(found))
+            progress(count, len(name_rules))
     check_copies(model, state, arrays, stored, copies=copies)
     model.origin.unused = {name: arrays[stored[name]] for name in unused}
     return model.load_state_dict(state, copy=False).eval()
@@ -125,9 +125,9 @@ def assign(model, arrays):
     for name in used:
         check_dtype(stored[name], arrays.entries[stored[name]])
     for name, rule in wanted.items():
-        found = arrays.entries[stored[name]].shape
-        if found != rule.shape(own):
-            raise ValueError(f"{stored[name]} has the shape {found} instead of {rule.shape(own)}, which config.json "
+        shape = arrays.entries[stored[name]].shape
+        if shape != rule.shape(own):
+            raise ValueError(f"{stored[name]} has the shape {shape} instead of {rule.shape(own)}, which config.json "
                              "implies; use the config.json and the weights of one checkpoint")
     return stored, copies, unused
 

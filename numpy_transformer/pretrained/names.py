@@ -70,17 +70,17 @@ def make_rules(table, model):
     return rules
 
 
-def block_numbers(ours, own):
+def block_numbers(pattern, own):
     """Returns "0", "1", ... for the blocks of the stack that a name with `*` refers to, and [""] for other names."""
-    if "*" not in ours:
+    if "*" not in pattern:
         return [""]
-    stack = ours.split("*")[0]
+    stack = pattern.split("*")[0]
     return list(dict.fromkeys(name.removeprefix(stack).split(".")[0] for name in own if name.startswith(stack)))
 
 
-def find_parameters(ours, endings, own):
+def find_parameters(dotted_name, endings, own):
     """Returns the names of our parameters that a line refers to, such as those of query, key and value; or ()."""
-    stem, _, last = ours.rpartition(".")
+    stem, _, last = dotted_name.rpartition(".")
     for ending in endings:
         names = tuple(".".join(filter(None, (stem, part, ending))) for part in last.split("+"))
         if all(name in own for name in names):

@@ -80,9 +80,9 @@ def check_fixed(family, config):
 
 def check_numbers(options):
     """Raises ValueError unless the settings that no constructor checks are numbers in a sensible range."""
-    checked = [("eps", options["eps"], 0, 1), ("rope_base", options.get("rope_base", 10000.0), 1, 1e12)]
-    checked += [("rope_frequencies", value, 0, 1) for value in options.get("rope_frequencies") or ()]
-    for name, value, lowest, highest in checked:
+    settings = [("eps", options["eps"], 0, 1), ("rope_base", options.get("rope_base", 10000.0), 1, 1e12)]
+    settings += [("rope_frequencies", value, 0, 1) for value in options.get("rope_frequencies") or ()]
+    for name, value, lowest, highest in settings:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not (is_number and lowest < value <= highest):
             raise ValueError(f"config.json gives {name} = {value!r}, wanted a number above {lowest} and up to "

@@ -66,9 +66,9 @@ class TensorFile(Mapping):
         self.metadata = header.pop("__metadata__", {})
         entries = {}
         end = start = 8 + length
-        for name, found in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-            first, last = found["data_offsets"]
-            entry = TensorEntry(found["dtype"], tuple(found["shape"]), start + first, start + last)
+        for name, description in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+            first, last = description["data_offsets"]
+            entry = TensorEntry(description["dtype"], tuple(description["shape"]), start + first, start + last)
             check_entry(name, entry, end)
             entries[name] = entry
             end = entry.stop

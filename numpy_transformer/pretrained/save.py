@@ -62,11 +62,11 @@ def check_head(model):
     if type(model) is not SequenceClassifier:
         return
     wanted = "relu" if model.origin.family == "distilbert" else "tanh"
-    found = type(model.activation).__name__.lower()
-    if not isinstance(model.pool, FirstToken) or found != wanted or model.hidden.d_out != model.hidden.d_in:
+    activation = type(model.activation).__name__.lower()
+    if not isinstance(model.pool, FirstToken) or activation != wanted or model.hidden.d_out != model.hidden.d_in:
         raise ValueError(f"a {model.origin.family} classifier of transformers reads the first token, through a hidden "
                          f"layer of d_model = {model.hidden.d_in} features with {wanted}; this one has the pooling "
-                         f"{type(model.pool).__name__} and {model.hidden.d_out} features with {found}, so transformers "
+                         f"{type(model.pool).__name__} and {model.hidden.d_out} features with {activation}, so transformers "
                          "cannot read it")
 
 

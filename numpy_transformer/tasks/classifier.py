@@ -178,10 +178,10 @@ class ClassifierTask(EncoderTask):
         if not run.is_exclusive:
             raise ValueError(f"the labels of {run.path!r} do not exclude each other (its config.json says "
                              "multi_label_classification), and `evaluate` compares one label of each text; use `classify`")
-        found = read_data(run.settings | {"data": data}, run.labels)
+        labeled_data = read_data(run.settings | {"data": data}, run.labels)
         is_review_folder = kind_of_source(data[0]) == "reviews"
-        texts = found.test if is_review_folder else found.training + found.validation + found.test
-        yield from found.report
+        texts = labeled_data.test if is_review_folder else labeled_data.training + labeled_data.validation + labeled_data.test
+        yield from labeled_data.report
         reader = run.reader
         rows, labels = ids_and_labels(reader, texts)
         yield from describe_accuracy(run.model, reader, run.labels, rows, labels)
@@ -202,10 +202,10 @@ def read_data(settings, labels=None):
 
 def ids_and_labels(reader, examples):
     """Returns (ids, labels) of the texts that contain a word."""
-    found = [(reader.read(text), label) for text, label in examples if reader.normalize(text)]
-    if not found:
+    pairs = [(reader.read(text), label) for text, label in examples if reader.normalize(text)]
+    if not pairs:
         raise SettingError(f"none of the {len(examples):,} texts contains a word; name others with $data")
-    return tuple(zip(*found))
+    return tuple(zip(*pairs))
 
 
 def probabilities(logits):
@@ -229,13 +229,13 @@ def classify(model, reader, rows, is_exclusive=True):
 def describe_accuracy(model, reader, names, rows, labels):
     """Lines on texts as ids: the accuracy, and the confusion matrix."""
     yield from describe_cuts(reader, len(rows))
-    found = classify(model, reader, rows).argmax(-1)
-    yield f"accuracy {np.mean(found == labels):.4f} on {len(rows):,} texts"
+    predicted_labels = classify(model, reader, rows).argmax(-1)
+    yield f"accuracy {np.mean(predicted_labels == labels):.4f} on {len(rows):,} texts"
     if len(names) > MOST_CLASSES:
         yield f"no confusion matrix: it is shown for up to {MOST_CLASSES} classes, and there are {len(names):,}"
         return
     counts = np.zeros((len(names), len(names)), int)
-    np.add.at(counts, (np.array(labels), found), 1)
+    np.add.at(counts, (np.array(labels), predicted_labels), 1)
     width = max(*map(len, names), 9)
     yield "confusion matrix: a row for each true class, a column for each predicted class"
     yield " " * width + "".join(f"  {name:>{width}}" for name in names) + "   recall"

@@ -110,7 +110,7 @@ def frozen_names(model, given, pretrained):
     Raises ValueError for a part that the model does not have, or whose weights are not among the `pretrained` ones.
     """
     known = [name for name, _ in model.named_modules() if name]
-    found = []
+    names = []
     for name in (each for text in given for each in expand_range(text)):
         fitting = [name] if name in known else [each for each in known if each.endswith(f".{name}")]
         if len(fitting) != 1:
@@ -122,8 +122,8 @@ def frozen_names(model, given, pretrained):
         new = [each for each in parameters if each not in pretrained]
         if new:
             raise SettingError(f"$freeze {name} would freeze {new[0]}, which is new and has yet to learn; leave it out")
-        found += fitting
-    return found
+        names += fitting
+    return names
 
 
 def last_block(names):

@@ -25,10 +25,10 @@ def read_tokenizer(path, files, config, story_file=None):
     Raises: ValueError if there is none.
     """
     if Path(path).is_file():
-        beside = Path(path).parent / "tokenizer.bin"
-        if story_file is None and not beside.is_file():
+        tokenizer_path = Path(path).parent / "tokenizer.bin"
+        if story_file is None and not tokenizer_path.is_file():
             raise ValueError(f"there is no tokenizer.bin beside {str(path)!r}; name that of the model")
-        return StoryTokenizer.read(story_file or beside)
+        return StoryTokenizer.read(story_file or tokenizer_path)
     if "tokenizer.json" not in files:
         raise ValueError(f"{str(path)!r} has no tokenizer.json; put that of the model there, or write one with "
                          "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) of the library transformers")

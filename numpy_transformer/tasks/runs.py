@@ -132,11 +132,11 @@ def check_file(path):
                          "of it, which you can name here")
 
 
-def check_kind(found, path, kinds):
+def check_kind(model_kind, path, kinds):
     """Raises ValueError, which says what to do with a model of the kind found, unless it is one of `kinds`."""
-    if kinds and found not in kinds:
+    if kinds and model_kind not in kinds:
         trained = [kind for kind in kinds if kind in TASKS]
-        raise ValueError(f"{str(path)!r} holds {TITLES[found]}; name a run of `train {'` or `train '.join(trained)}`, or "
+        raise ValueError(f"{str(path)!r} holds {TITLES[model_kind]}; name a run of `train {'` or `train '.join(trained)}`, or "
                          "an imported model of that kind")
 
 
@@ -160,12 +160,12 @@ def add_base(own, arrays, model, meta, path):
     """
     base = load_run(find_base(meta["base"], path))
     names = [name for name, _ in model.named_parameters()]
-    found = merged_weights(base) | own
-    missing = [name for name in names if name not in found]
+    all_weights = merged_weights(base) | own
+    missing = [name for name in names if name not in all_weights]
     if missing:
         raise ValueError(f"{base.path!r}, with which {str(path)!r} began, has no {missing[0]!r}; name another run")
     unused = base.model.origin.unused if is_published(base.meta) else {}
-    return {name: found[name] for name in names}, {f"unused/{name}": array for name, array in unused.items()} | arrays
+    return {name: all_weights[name] for name in names}, {f"unused/{name}": array for name, array in unused.items()} | arrays
 
 
 def merged_weights(run):
@@ -178,13 +178,13 @@ def merged_weights(run):
 def find_base(base, path):
     """Returns the path of the run that another one began with: beside that one, or where it was then."""
     places = [Path(path).parent / Path(base["file"]).name, Path(base["file"])]
-    found = [place for place in places if place.is_file()]
-    if not found:
+    files = [place for place in places if place.is_file()]
+    if not files:
         raise ValueError(f"{str(path)!r} holds only the weights that were trained, and those of {base['file']!r}, with "
                          f"which it began, are missing; put that file beside it")
-    unchanged = [place for place in found if file_hash(place) == base["sha256"]]
+    unchanged = [place for place in files if file_hash(place) == base["sha256"]]
     if not unchanged:
-        raise ValueError(f"{str(found[0])!r} has changed since {str(path)!r} was trained from it, which holds only the "
+        raise ValueError(f"{str(files[0])!r} has changed since {str(path)!r} was trained from it, which holds only the "
                          "weights that were trained; put the original file beside it")
     return unchanged[0]
 

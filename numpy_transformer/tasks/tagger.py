@@ -136,12 +136,12 @@ def find_tags(model, reader, labels, texts, unread="O"):
     """Returns the tags of lists of words; `unread` is the tag of a word that was cut off."""
     read = [reader.read_words(words) for words in texts]
     numbers = [np.full(1, n) for n in range(len(texts))]                    # which row of a batch is which text
-    found = [None] * len(texts)
+    tags = [None] * len(texts)
     for (ids,), rows in TaggedTexts([ids for ids, _ in read], numbers, BATCH, 0, pad_id=reader.pad_id).batches():
         best = model.eval()(ids).argmax(-1)
         for n, row in zip(rows[:, 0], best):
-            found[n] = [labels[row[position]] if position else unread for position in read[n][1]]
-    return found
+            tags[n] = [labels[row[position]] if position else unread for position in read[n][1]]
+    return tags
 
 
 def score(model, reader, labels, sentences):

@@ -50,15 +50,15 @@ def wrap(text: str, width: int, initial_indent: str = "", subsequent_indent: str
     words.reverse()
     while words:
         indent = subsequent_indent if lines else initial_indent
-        room, line = width - columns(indent), []
+        columns_left, line = width - columns(indent), []
         if lines and not words[-1].strip():
             words.pop()                         # a line does not begin with the space that it was broken at
-        while words and columns(words[-1]) <= room:
+        while words and columns(words[-1]) <= columns_left:
             line.append(words.pop())
-            room -= columns(line[-1])
+            columns_left -= columns(line[-1])
         if words and columns(words[-1]) > width - columns(indent):
             if break_long_words:
-                part = fitting(words[-1], room) or ("" if line else words[-1][:1])
+                part = fitting(words[-1], columns_left) or ("" if line else words[-1][:1])
                 line.append(part)
                 words[-1] = words[-1][len(part):]
             elif not line:

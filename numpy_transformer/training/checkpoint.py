@@ -88,8 +88,8 @@ def read_checkpoint(path, choose=lambda names: names, verify=False):
             arrays = {name: stored[name] for name in chosen}            # zipfile compares the checksums
             if verify and stored.zip.testzip() is not None:
                 raise ValueError("the checksum of an array is wrong")
-        found = meta["format"] if isinstance(meta, dict) and "format" in meta else None
-        if found == FORMAT and meta.pop("arrays") != names:
+        file_format = meta["format"] if isinstance(meta, dict) and "format" in meta else None
+        if file_format == FORMAT and meta.pop("arrays") != names:
             raise KeyError("an array that it lists")
     except OSError as error:
         raise ValueError(f"cannot read {str(path)!r}: {error.strerror or error}; name a checkpoint that "
@@ -99,8 +99,8 @@ def read_checkpoint(path, choose=lambda names: names, verify=False):
     except Exception as error:                              # zipfile and NumPy raise many kinds of error for other files
         raise ValueError(f"{str(path)!r} is not a checkpoint, or is damaged ({reason_for(error)}); name a file that "
                          "training has saved, or an undamaged copy") from error
-    if found != FORMAT:
-        raise ValueError(f"{str(path)!r} has the format {found!r} instead of {FORMAT!r}; it was written by another "
+    if file_format != FORMAT:
+        raise ValueError(f"{str(path)!r} has the format {file_format!r} instead of {FORMAT!r}; it was written by another "
                          "program, or by another version of this one")
     return arrays, meta
 
@@ -122,9 +122,9 @@ def weights(arrays, groups=("best/", "model/")):
     """Returns the state_dict in the arrays of a checkpoint: the best weights if early stopping kept them, else the latest.
     """
     for group in groups:
-        found = {name.removeprefix(group): array for name, array in arrays.items() if name.startswith(group)}
-        if found:
-            return found
+        state = {name.removeprefix(group): array for name, array in arrays.items() if name.startswith(group)}
+        if state:
+            return state
     raise ValueError("the checkpoint holds no weights; it was not written by a Trainer")
 
 

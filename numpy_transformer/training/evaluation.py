@@ -22,8 +22,8 @@ def evaluate_accuracy(model, criterion, batches):
     ignore_id = getattr(criterion, "ignore_id", None)
     total = right = counted = 0
     for loss, count, logits, targets in predictions(model, criterion, batches):
-        found = logits > 0 if logits.ndim == targets.ndim else logits.argmax(-1)
-        is_right = found == targets
+        predicted = logits > 0 if logits.ndim == targets.ndim else logits.argmax(-1)
+        is_right = predicted == targets
         if ignore_id is not None:
             is_right &= targets != ignore_id
         total += loss * count

@@ -123,8 +123,8 @@ def same_on_all_ranks(comm, what, function):
         own.append(function())
         return hashlib.blake2b(pickle.dumps(own[0], protocol=5), digest_size=16).digest()
 
-    found = gather(comm, fingerprint)
-    differ = [str(rank) for rank in range(comm.size) if found[rank] != found[0]]
+    fingerprints = gather(comm, fingerprint)
+    differ = [str(rank) for rank in range(comm.size) if fingerprints[rank] != fingerprints[0]]
     if differ:
         raise ValueError(f"{what} of rank {', '.join(differ)} differ from those of rank 0; give all ranks the same model, "
                          "seed, batches and arguments")

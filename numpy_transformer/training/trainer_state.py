@@ -74,12 +74,12 @@ def live_arrays(trainer):
 
 def generators(model):
     """Returns {dotted name: generator} of all random generators in the model, each once."""
-    found: dict[int, tuple[str, np.random.Generator]] = {}
+    generators_by_id: dict[int, tuple[str, np.random.Generator]] = {}
     for name, module in model.named_modules():
         for key, value in vars(module).items():
             if isinstance(value, np.random.Generator):
-                found.setdefault(id(value), (f"{name}.{key}".strip("."), value))
-    return dict(found.values())
+                generators_by_id.setdefault(id(value), (f"{name}.{key}".strip("."), value))
+    return dict(generators_by_id.values())
 
 
 def states(model):
@@ -95,19 +95,19 @@ def differences(trainer, arrays, meta):
                      if name.startswith("model/")}
     kinds = [{name: f"{array.dtype} {array.shape}" for name, array in group.items() if not name.startswith("history/")}
              for group in (arrays, expected)]
-    found = [f"{name} is {kinds[0].get(name, 'missing')} in the file, {kinds[1].get(name, 'missing')} here"
-             for name in kinds[1] | kinds[0] if kinds[0].get(name) != kinds[1].get(name)]
-    if len(found) > 2:
-        found = [*found[:2], f"and {len(found) - 2} more arrays"]
+    descriptions = [f"{name} is {kinds[0].get(name, 'missing')} in the file, {kinds[1].get(name, 'missing')} here"
+                    for name in kinds[1] | kinds[0] if kinds[0].get(name) != kinds[1].get(name)]
+    if len(descriptions) > 2:
+        descriptions = [*descriptions[:2], f"and {len(descriptions) - 2} more arrays"]
     theirs = {"optimizer": meta["optimizer"]["class"], "schedule": meta["schedule"] and meta["schedule"]["class"],
               "random generators": kinds_of(meta["generators"]), "batches in a step": meta["data"]["accumulate"]}
     ours = {"optimizer": own["optimizer"]["class"], "schedule": own["schedule"] and own["schedule"]["class"],
             "random generators": kinds_of(own["generators"]), "batches in a step": own["data"]["accumulate"]}
     same_ranks = meta["ranks"] == ranks(trainer)           # with another number of ranks, the number of workers may differ
     if same_ranks and None not in (trainer.workers, meta["workers"]) and trainer.workers != meta["workers"]:
-        found.append(f"workers: {meta['workers']} in the file, {trainer.workers} here")
-    return found + [f"{what}: {theirs[what]} in the file, {ours[what]} here" for what in ours
-                    if theirs[what] != ours[what]]
+        descriptions.append(f"workers: {meta['workers']} in the file, {trainer.workers} here")
+    return descriptions + [f"{what}: {theirs[what]} in the file, {ours[what]} here" for what in ours
+                           if theirs[what] != ours[what]]
 
 
 def kinds_of(generators):

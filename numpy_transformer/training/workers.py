@@ -35,12 +35,12 @@ class Replica:
         self.all_parameters = model.parameters()
         self.parameters = model.parameters(trained=True)
         self.frozen = self.find_frozen()
-        found: dict[int, list] = {}             # {id of a generator: list of the (module, key) that hold it}
+        holders_by_id: dict[int, list] = {}             # {id of a generator: list of the (module, key) that hold it}
         for module in self.modules:
             for key, value in vars(module).items():
                 if isinstance(value, np.random.Generator):
-                    found.setdefault(id(value), []).append((module, key))
-        self.holders = list(found.values())
+                    holders_by_id.setdefault(id(value), []).append((module, key))
+        self.holders = list(holders_by_id.values())
 
     def copy(self):
         """Returns a replica that shares the weights; frozen parameters, whose gradient is never written, are shared as a

@@ -212,9 +212,9 @@ def shapes(part):
     matrices = {}
     others = [f"fixed table {part.table.shape}"] if hasattr(part, "table") else []
     for key, inner in parts(part):
-        found = [(name, p) for name, p in named_parts(inner) if is_parameter(p) and p.data.ndim > 1]
-        if found:
-            name, matrix = found[0]
+        named_matrices = [(name, p) for name, p in named_parts(inner) if is_parameter(p) and p.data.ndim > 1]
+        if named_matrices:
+            name, matrix = named_matrices[0]
             without_bias = getattr(inner, "bias", vars(part).get("bias", 0)) is None
             shape = f"{matrix.data.shape}{', no bias' if without_bias else ''}"
             holder = name.split(".")[-2] if "." in name else key        # the bias inside an attention inside a block

@@ -166,12 +166,12 @@ def samples_of(bug: Bug) -> list[Any]:
 def verdicts(name: str | Bug) -> dict[str, str | None]:
     """Returns {check: None or what is wrong} for all checks that apply to the samples with the bug planted in them."""
     bug = find(name)
-    found = {}
+    failures = {}
     for sample in samples_of(bug):
         thing, inputs = sample.make()
         apply(bug, thing)
         for check in CHECKS.values():
-            if check.applies(thing, *inputs) and not found.get(check.name):
+            if check.applies(thing, *inputs) and not failures.get(check.name):
                 failure = check.failure(thing, inputs)
-                found[check.name] = failure and f"{sample.name}: {failure}"
-    return found
+                failures[check.name] = failure and f"{sample.name}: {failure}"
+    return failures

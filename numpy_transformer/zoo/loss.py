@@ -40,8 +40,8 @@ class TargetByValue(CrossEntropyLoss):
 
     def backward(self, dy=1.0):
         p, targets, counted, shape = self.recall()
-        found = p == p[np.arange(len(p)), targets][:, None]                     # right: one entry in each row
-        dz = p * found.sum(-1, keepdims=True) - found
+        is_target = p == p[np.arange(len(p)), targets][:, None]                     # right: one entry in each row
+        dz = p * is_target.sum(-1, keepdims=True) - is_target
         return (dz * counted[:, None] * (float(dy) / self.count)).reshape(shape).astype(p.dtype)
 
 

@@ -28,29 +28,29 @@ def build_student(name, owners_and_searches, only=None):
     student = Student(name)
     for owner, _ in owners_and_searches:
         student.ids |= owner.ids
-    found = [(owner, one) for owner, search in owners_and_searches for one in search.found]
-    claims = files_by_exercise(found, only)
+    owned_files = [(owner, one) for owner, search in owners_and_searches for one in search.found]
+    claims = files_by_exercise(owned_files, only)
     for number in sorted(claims):
         add_attempts(student, number, claims[number])
-    imported = add_files(student, found)
+    imported = add_files(student, owned_files)
     used = {id(one) for claim in claims.values() for _, one in claim}
-    left_over = [(owner, one) for owner, one in found
+    left_over = [(owner, one) for owner, one in owned_files
                  if id(one) not in used and not (student.attempts and is_helper(one, imported))]
     return student, add_problems(student, owners_and_searches, claims, left_over)
 
 
-def files_by_exercise(found, only):
+def files_by_exercise(owned_files, only):
     """Returns {number: [(Owner, FoundFile), ...]}."""
     claims = {}
-    for owner, one in found:
+    for owner, one in owned_files:
         for number in one.answers:
             claims.setdefault(number, []).append((owner, one))
-    for owner, one in found:
+    for owner, one in owned_files:
         for number in one.spare:
             others = [other for _, other in claims.get(number, ())]
             if all(number in other.spare or is_skeleton(other, number) for other in others):
                 claims.setdefault(number, []).append((owner, one))
-    unclaimed = [(owner, one) for owner, one in found if not one.answers and not one.spare]
+    unclaimed = [(owner, one) for owner, one in owned_files if not one.answers and not one.spare]
     if only and len(only) == 1 and only[0] not in claims and len(unclaimed) == 1:
         claims[only[0]] = unclaimed             # one exercise is graded and there is one file: it must be this one
     return claims
@@ -105,11 +105,11 @@ def without_equals(number, claim):
     return [pair for pair in claim if any(pair[1] is one for _, one in kept.values())]
 
 
-def add_files(student, found):
+def add_files(student, owned_files):
     """Adds all Python files under the names by which they import each other. Returns the modules that they import."""
-    imported = {module for _, one in found for text in one.sources.values() if OTHER_IMPORTS.search(text)
+    imported = {module for _, one in owned_files for text in one.sources.values() if OTHER_IMPORTS.search(text)
                 for module in modules(text)}
-    for _, one in sorted(found, key=lambda pair: (pair[1].marks, pair[0].order, pair[1].where)):
+    for _, one in sorted(owned_files, key=lambda pair: (pair[1].marks, pair[0].order, pair[1].where)):
         stem = module_name(one)
         content = one.sources[""].encode("utf-8", "replace")
         is_helper = not one.answers and one.name.lower().endswith(".py")

@@ -69,9 +69,9 @@ def unusual(content, own_modules=(), is_notebook=False):
                 statement.append(token.string)
         note(statement, imports, uses, is_notebook)
     imports -= EXPECTED_IMPORTS.union(SPARE, set(own_modules) - UNUSUAL)
-    found = [f"imports {', '.join(sorted(imports))}, which no exercise needs"] if imports else []
-    found += [f"uses {', '.join(sorted(uses - imports))}"] if uses - imports else []
-    return [*found, "has more than 100 kB"] if len(content) > SCANNED else found
+    phrases = [f"imports {', '.join(sorted(imports))}, which no exercise needs"] if imports else []
+    phrases += [f"uses {', '.join(sorted(uses - imports))}"] if uses - imports else []
+    return [*phrases, "has more than 100 kB"] if len(content) > SCANNED else phrases
 
 
 def note(words, imports, uses, is_notebook):

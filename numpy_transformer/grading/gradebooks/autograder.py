@@ -89,8 +89,8 @@ def write_zip(path, chosen, seed, seconds, trust, late=None):
 
 def package_files():
     """Returns the files of this package, and its license."""
-    found = [path for path in sorted(PACKAGE.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
-    return [*found, *filter(Path.is_file, [PACKAGE.parent / "LICENSE"])]
+    paths = [path for path in sorted(PACKAGE.rglob("*")) if path.is_file() and "__pycache__" not in path.parts]
+    return [*paths, *filter(Path.is_file, [PACKAGE.parent / "LICENSE"])]
 
 
 def add(archive, name, content, mode):

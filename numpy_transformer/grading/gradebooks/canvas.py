@@ -66,7 +66,7 @@ class CanvasGradebook:
         header = self.sheet.rows[0]
         kinds = {i: "canvas" if i == self.names else "login" for i, name in enumerate(header)
                  if i == self.names or name in LOGINS}
-        found = []
+        row_lines = []
         for i, row in enumerate(self.sheet.rows):
             names = [cell.strip() for cell in row[:self.names]]
             if i <= self.points_row or len(row) <= self.names or not "".join(names):
@@ -77,9 +77,9 @@ class CanvasGradebook:
                 keys.setdefault(kind, set()).update({cell} - {""})
                 if cell and kind == "login":
                     tells[LOGINS[header[column]]] = row[column].strip()
-            found.append(Line(i, ", ".join(names), keys, id=row[self.names].strip(), tells=tells,
-                              is_test=sorted(name_words(" ".join(names))) == TEST_STUDENT))
-        return with_needed_ids(found)
+            row_lines.append(Line(i, ", ".join(names), keys, id=row[self.names].strip(), tells=tells,
+                                      is_test=sorted(name_words(" ".join(names))) == TEST_STUDENT))
+        return with_needed_ids(row_lines)
 
     def fill(self, students, zeros=False):
         """Fills the cells of all students who handed something in. Returns the Filling, which says what was done.

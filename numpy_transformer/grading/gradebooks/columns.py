@@ -40,20 +40,20 @@ def targets(headers, chosen, wanted, gradebook):
     numbers = [exercise.number for exercise in chosen]
     if wanted:
         return [target_of_option(text, headers, numbers, gradebook) for text in wanted]
-    found = {}
+    candidates = {}
     for column, header in headers.items():
         for what, own in meaning(header, numbers):
-            found.setdefault(what, []).append(Target(column, header, own, what))
-    for what, columns in found.items():
+            candidates.setdefault(what, []).append(Target(column, header, own, what))
+    for what, columns in candidates.items():
         if len(columns) > 1:
             raise ValueError(f"{gradebook} has several columns for {what}: {quoted_headers(columns)}; choose one with "
                              f"--column {key_of(what)}=NAME")
-    if not found:
+    if not candidates:
         names = ", ".join(repr(header) for header in list(headers.values())[:12]) or "none"
         raise ValueError(f"no column of {gradebook} is named after what is graded ({', '.join(numbers[:6])}); its "
                          f"assignments are: {names}; name the one for the total with --column NAME, or several with "
                          f"--column {numbers[0]}=NAME")
-    return [columns[0] for columns in found.values()]
+    return [columns[0] for columns in candidates.values()]
 
 
 def meaning(header, numbers):
@@ -125,5 +125,5 @@ def key_of(what):
     return what.removeprefix("lesson ")
 
 
-def quoted_headers(found):
-    return ", ".join(repr(target.header) for target in found)
+def quoted_headers(columns):
+    return ", ".join(repr(target.header) for target in columns)

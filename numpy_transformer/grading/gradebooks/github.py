@@ -32,8 +32,8 @@ def classroom_result(person):
     tests = [{"name": f"{row.number} {exercises()[row.number].title}", "status": STATUS.get(row.status, "error"),
               "score": row.points, "max_score": row.max, "message": message(row), "test_code": "",
               "filename": f"{row.exercise}.py", "line_no": 0, "duration": row.seconds} for row in person.rows]
-    found = {test["status"] for test in tests}
-    status = next((status for status in ("error", "fail") if status in found), "pass")
+    statuses = {test["status"] for test in tests}
+    status = next((status for status in ("error", "fail") if status in statuses), "pass")
     return {"version": 1, "status": status, "max_score": person.max, "tests": tests}
 
 

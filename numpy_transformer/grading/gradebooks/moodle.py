@@ -65,8 +65,8 @@ class MoodleWorksheet:
     def named(self, what):
         """Returns the column with a known name, or None."""
         header = [cell.strip().casefold() for cell in self.sheet.rows[0]]
-        found = [i for i, name in enumerate(header) if name in NAMES[what]]
-        return found[0] if len(found) == 1 else None
+        columns = [i for i, name in enumerate(header) if name in NAMES[what]]
+        return columns[0] if len(columns) == 1 else None
 
     def find_identifier(self):
         """Returns the first column whose cells have the same word and different numbers, or None."""
@@ -110,7 +110,7 @@ class MoodleWorksheet:
         """Returns a Line for each student's row. In anonymous submissions, the identifier takes the name's place."""
         different = len(set(self.cells(self.identifier + 1))) > len(self.students) / 4
         has_names = different and self.grade - self.identifier > 2
-        found = []
+        row_lines = []
         for row in self.students:
             cells = [cell.strip() for cell in self.sheet.rows[row]]
             name = cells[self.identifier + 1] if has_names else ""
@@ -118,8 +118,8 @@ class MoodleWorksheet:
             keys = {"moodle": {IDENTIFIER.fullmatch(cells[self.identifier])["number"]},
                     "login": {cell.casefold() for cell in logins if cell}, "name": name_keys(name)}
             tells = {"email": cell for cell in logins if "@" in cell} | ({"name": name} if name else {})
-            found.append(Line(row, name or cells[self.identifier], keys, name, cells[self.identifier], tells))
-        return with_needed_ids(found)
+            row_lines.append(Line(row, name or cells[self.identifier], keys, name, cells[self.identifier], tells))
+        return with_needed_ids(row_lines)
 
     def fill(self, students, zeros=False):
         """Fills in the grades and comments of all students who handed something in. Returns the Filling.

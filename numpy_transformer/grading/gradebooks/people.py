@@ -43,8 +43,8 @@ class Person:
         return replace(self, rows=[row for row in self.rows if row.number in numbers])
 
     def counts(self):
-        found = Counter(row.status for row in self.rows)
-        return {status: found[status] for status in STATUS}
+        tally = Counter(row.status for row in self.rows)
+        return {status: tally[status] for status in STATUS}
 
 
 def people(rows, problems=None):
@@ -128,7 +128,7 @@ def match(students, lines, order):
         for kind in order:
             for value in line.keys.get(kind, ()):
                 index[kind, value].append(line)
-    found, result = defaultdict(list), Matches([], [], [])
+    pairs_by_row, result = defaultdict(list), Matches([], [], [])
     for person in students:
         candidates = find_people(person, index, order)
         result.uncertain |= {line.row for line in candidates}
@@ -141,8 +141,8 @@ def match(students, lines, order):
         elif len(candidates) > 1:
             result.ambiguous.append(f"{person.name} may be {' or '.join(map(str, candidates[:4]))}")
         else:
-            found[candidates[0].row].append((person, candidates[0]))
-    for pairs in found.values():
+            pairs_by_row[candidates[0].row].append((person, candidates[0]))
+    for pairs in pairs_by_row.values():
         if len(pairs) == 1:
             result.pairs += pairs
             result.uncertain -= {pairs[0][1].row}

@@ -29,11 +29,11 @@ def add_roster(students, path):
         for cell in {cell.casefold() for cell in line} - {""}:
             index[cell].append(line)
     for person in students:
-        found = index[person.ids.get("github", person.name).casefold()]
-        if len(found) > 1:
-            sentences.append(f"{person.name} occurs {len(found)} times in {path.name}, so no line of it was used")
-        elif found:
-            add_roster_line(person, dict(zip(columns, found[0])))
+        matches = index[person.ids.get("github", person.name).casefold()]
+        if len(matches) > 1:
+            sentences.append(f"{person.name} occurs {len(matches)} times in {path.name}, so no line of it was used")
+        elif matches:
+            add_roster_line(person, dict(zip(columns, matches[0])))
     return sentences
 
 

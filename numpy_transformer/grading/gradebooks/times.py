@@ -58,10 +58,10 @@ def submission_column(worksheet):
 
 def parse_date(text):
     """Returns the datetime, without a time zone, that Moodle has written in one of the languages above, or None."""
-    found = DATE.search(" ".join(name_words(text)))
-    if not found:
+    match = DATE.search(" ".join(name_words(text)))
+    if not match:
         return None
-    day, month, month_first, day_last, year, hour, minute, half = found.groups()
+    day, month, month_first, day_last, year, hour, minute, half = match.groups()
     name = month or month_first
     number = next((i for i, starts in enumerate(MONTHS, 1) if name.startswith(starts)), None)
     hour = int(hour) % 12 + 12 * (half == "p") if half else int(hour)

@@ -177,20 +177,20 @@ def search(model, task, diagnosis, thorough, progress):
         return
     with contextlib.ExitStack() as kept:
         for _ in range(ROUNDS):
-            found = {}
+            best_by_kind = {}
             for changes in common_and_rare(model, task, thorough):
                 for kind, change in best_changes(model, task, changes, (losses, tempered), diagnosis=diagnosis,
                                                  seconds=seconds, progress=progress).items():
-                    found.setdefault(kind, change)
-                if "clear" in found:
+                    best_by_kind.setdefault(kind, change)
+                if "clear" in best_by_kind:
                     break
-            best = found.get("clear")
+            best = best_by_kind.get("clear")
             before = float(losses.mean())
             if best is None:
-                if "faint" in found:
-                    diagnosis.hint = ConversionMistake(found["faint"][0], before, found["faint"][1])
-                elif "open" in found:
-                    diagnosis.open_question = ConversionMistake(found["open"][0], before, found["open"][1])
+                if "faint" in best_by_kind:
+                    diagnosis.hint = ConversionMistake(best_by_kind["faint"][0], before, best_by_kind["faint"][1])
+                elif "open" in best_by_kind:
+                    diagnosis.open_question = ConversionMistake(best_by_kind["open"][0], before, best_by_kind["open"][1])
                 break
             kept.enter_context(best[0].made())
             losses, tempered = tempered_losses(model, task)
@@ -218,7 +218,7 @@ def best_changes(model, task, changes, measured, diagnosis, seconds, progress):
 
     All changes join diagnosis.trials.
     """
-    found = {}
+    best_by_kind = {}
     title = f"check (about {max(1, round(seconds * len(changes)))} s)"
     with Progress(len(changes), title, "change", silent=not progress) as bar:
         for change in changes:
@@ -231,15 +231,15 @@ def best_changes(model, task, changes, measured, diagnosis, seconds, progress):
                 sigmas = 0.0                    # a few words tell nothing, however often they come
             margin, hint = least_gains(loss < WELL * diagnosis.log_vocab, len(diagnosis.findings))
             for kind, least, certain in (("clear", margin, SIGMAS), ("faint", hint, SIGMAS), ("open", hint, CHANCE)):
-                if gain > least and sigmas > certain and loss < found.get(kind, (change, math.inf))[1]:
-                    found[kind] = change, loss
+                if gain > least and sigmas > certain and loss < best_by_kind.get(kind, (change, math.inf))[1]:
+                    best_by_kind[kind] = change, loss
             bar.advance()
-    return found
+    return best_by_kind
 
 
-def least_gains(knows_well, found):
+def least_gains(knows_well, number_of_findings):
     """Returns the shares by which a loss must fall to be a finding, after `found` earlier ones, and to be a hint."""
-    if found:
+    if number_of_findings:
         return NEXT_MARGIN, HINT
     return MARGIN if knows_well else WIDE_MARGIN, HINT
 

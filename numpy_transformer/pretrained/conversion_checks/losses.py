@@ -97,14 +97,14 @@ def merged_batches(batches):
     def shapes(batch):
         return [ids.shape for ids in batch[0]]
 
-    found = []
+    merged = []
     for _, group in itertools.groupby(sorted(batches, key=shapes), shapes):
         group = list(group)
         number = max(1, TOGETHER // number_of_tokens(group[0][0]))
         for start in range(0, len(group), number):
             inputs, targets = zip(*group[start:start + number])
-            found.append((tuple(map(np.concatenate, zip(*inputs))), np.concatenate(targets)))
-    return found
+            merged.append((tuple(map(np.concatenate, zip(*inputs))), np.concatenate(targets)))
+    return merged
 
 
 def windows(ids, length, special_ids):
@@ -119,8 +119,8 @@ def next_tokens(ids, length):
     """Each token but the first is predicted from those before it, in windows of equal size."""
     number = len(ids) - 1
     length = math.ceil(number / math.ceil(number / length))
-    found = [ids[start:start + length + 1] for start in range(0, number, length)]
-    return [((window[None, :-1],), window[None, 1:]) for window in found if len(window) > 1]
+    windows = [ids[start:start + length + 1] for start in range(0, number, length)]
+    return [((window[None, :-1],), window[None, 1:]) for window in windows if len(window) > 1]
 
 
 def masked_tokens(ids, row, mask_id, special_ids):
@@ -172,15 +172,15 @@ def given_target(source, target, start_id):
 
 def token_losses(model, task, temperatures=(1.0,)):
     """Returns the loss of each counted token in nats, (number of temperatures, N): that of temperature x logits."""
-    found = []
+    losses = []
     for inputs, targets in task.batches:
         counted = targets != IGNORE
         if isinstance(model, MaskedLanguageModel):
             logits = masked_logits(model, inputs, counted)
         else:
             logits = model(*inputs)[counted]
-        found.append(cross_entropies(logits, targets[counted], temperatures))
-    return np.concatenate(found, 1)
+        losses.append(cross_entropies(logits, targets[counted], temperatures))
+    return np.concatenate(losses, 1)
 
 
 def masked_logits(model, inputs, counted):

@@ -34,12 +34,12 @@ def broken_numbers(model):
 def untouched(parts):
     """Norms as they are before training: all of them, or some while others are not."""
     names = {id(module): name for name, module in parts.model.named_modules()}
-    found = [names[id(norm)] for norm in parts.norms if (norm.gamma.data == 1).all()]
-    if found and len(found) == len(parts.norms):
+    untouched_norms = [names[id(norm)] for norm in parts.norms if (norm.gamma.data == 1).all()]
+    if untouched_norms and len(untouched_norms) == len(parts.norms):
         yield ("The gains of all norms are exactly 1, as before training: the weights are untrained, or the norms were "
                "not taken from the file.")
-    elif found:
-        yield (f"The gains of these norms are exactly 1, while those of others are not: {', '.join(found)}. They were "
+    elif untouched_norms:
+        yield (f"The gains of these norms are exactly 1, while those of others are not: {', '.join(untouched_norms)}. They were "
                "not taken from the file.")
 
 
@@ -86,14 +86,14 @@ def unusual_eps(parts):
     origin = getattr(parts.model, "origin", None)
     if origin is None or not parts.norms:
         return
-    found = sorted({norm.eps for norm in parts.norms})
+    eps_values = sorted({norm.eps for norm in parts.norms})
     in_config = [origin.config[key] for key in EPS_IN_CONFIG if key in origin.config]
-    shown = " and ".join(f"{eps:g}" for eps in found)
-    usual = USUAL_EPS.get(origin.family, found)
+    shown = " and ".join(f"{eps:g}" for eps in eps_values)
+    usual = USUAL_EPS.get(origin.family, eps_values)
     shown_usual = " or ".join(f"{eps:g}" for eps in usual)
-    if in_config and found != in_config[:1]:
+    if in_config and eps_values != in_config[:1]:
         yield f"The norms have eps = {shown}, but config.json says {in_config[0]:g}."
-    elif not set(found) <= set(usual):
+    elif not set(eps_values) <= set(usual):
         yield (f"The norms have eps = {shown}; {shown_usual} is usual for {origin.family}. The effect on the loss is "
                "mostly too small to decide which is right.")
 
