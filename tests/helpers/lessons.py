@@ -1,9 +1,14 @@
 """Running a lesson in a process of its own, with a mistake planted in the package first."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+
+from helpers.pseudo_language import translated
+
+from numpy_transformer.course.lessons.translation import write_translation
 
 PREAMBLE = """
 import inspect, runpy, sys, textwrap, numpy as np, numpy_transformer as nt
@@ -18,15 +23,29 @@ def edit(method, old, new):                 # in the source of FlashAttention
 """
 
 
-def run(folder, path, planted=""):
-    """Run a copy of the lesson in folder/lessons; the result knows the folder."""
+def translate(lesson, language):
+    """Writes the lesson's file of a language with every text in wide letters, as a translator would. Returns its path."""
+    file = lesson.parent / language / f"{lesson.stem}.md"
+    write_translation(lesson, file)
+    text = re.sub(r"(^<!-- .*?$\n(.*?)\n-->\n)", lambda entry: f"{entry[1]}{translated(entry[2])}\n",
+                  file.read_text(encoding="utf-8"), flags=re.M | re.S)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def run(folder, path, planted="", language=None):
+    """Runs a copy of the lesson in folder/lessons, in English or in the language of a folder; the result knows the folder."""
     (folder / "lessons").mkdir(parents=True)
     copy = folder / "lessons" / path.name
     shutil.copy(path, copy)
+    chosen = {}
+    if language is not None:
+        translate(copy, language.name)
+        chosen = {"NUMPY_TRANSFORMER_LANGUAGE": str(language)}
     code = (f"{PREAMBLE}\n{planted}\nsys.argv = [{str(copy)!r}]\n"
             f"runpy.run_path({str(copy)!r}, run_name='__main__')")
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=200,
-        env={**os.environ, "PYTHONPATH": str(path.parents[1]), "PYTHONIOENCODING": "utf-8"}, cwd=folder)
+        env={**os.environ, "PYTHONPATH": str(path.parents[1]), "PYTHONIOENCODING": "utf-8", **chosen}, cwd=folder)
     result.folder = folder
     return result

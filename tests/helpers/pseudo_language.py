@@ -32,6 +32,11 @@ def translated(text):
     return "".join(parts) + text[start:].translate(WIDE)
 
 
+def in_plain_letters(text):
+    """The text before it was translated."""
+    return text.translate({wide: letter for letter, wide in WIDE.items()})
+
+
 def write(folder, subjects=None):
     """Writes the translation of all files of texts/en, or of these subjects, such as "verdict", to a folder."""
     for path in sorted(ENGLISH.rglob("*.ini")):

@@ -1,20 +1,18 @@
 """A lesson in another language: its file for a translator, what is shown from it, and what of it is out of date."""
 
-import os
 import re
-import shutil
-import subprocess
 import sys
 from types import ModuleType
 
 import pytest
-from helpers import ROOT, pseudo_language
+from helpers import pseudo_language
+from helpers.lessons import translate
 from helpers.pseudo_language import plain_words, translated
 
 from numpy_transformer.cli import main
 from numpy_transformer.course import claim, predict
 from numpy_transformer.course.lessons import environment, helpers
-from numpy_transformer.course.lessons.files import copy_lessons, lessons_in
+from numpy_transformer.course.lessons.files import copy_lessons
 from numpy_transformer.course.lessons.lesson import start
 from numpy_transformer.course.lessons.notebook import notebook
 from numpy_transformer.course.lessons.run import run_lesson
@@ -52,7 +50,6 @@ NAMES = {"Enter", "Ctrl", "Python", "README", "md", "my-figures/empty.png", "flo
          "Figure", "figure", "png", "07_tiny.md"}
 
 
-WIDE = re.compile("[Ａ-Ｚａ-ｚ]")
 VARIABLES = {"hm", "the product", "int", "str", "float", "layer", "name", "value", "TypeError"}
 
 
@@ -68,16 +65,6 @@ def lesson(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
     monkeypatch.chdir(tmp_path)
     return path
-
-
-def translate(lesson):
-    """Writes the lesson's file with every text translated, as a translator would."""
-    file = lesson.parent / "xx" / f"{lesson.stem}.md"
-    write_translation(lesson, file)
-    text = re.sub(r"(^<!-- .*?$\n(.*?)\n-->\n)", lambda entry: f"{entry[1]}{translated(entry[2])}\n",
-                  file.read_text(encoding="utf-8"), flags=re.M | re.S)
-    file.write_text(text, encoding="utf-8")
-    return file
 
 
 def step(lesson, monkeypatch, *keys):
@@ -99,7 +86,7 @@ def without_source(output):
 
 
 def test_every_sentence_of_a_straight_run_is_translated(lesson, capsys):
-    translate(lesson)
+    translate(lesson, "xx")
     assert run_lesson(lesson, False) == 0
     out, err = capsys.readouterr()
     assert err == "" and out.count("✓") == 2 and out.count("?") == 4 and translated("the sum is") + " 6" in out
@@ -107,7 +94,7 @@ def test_every_sentence_of_a_straight_run_is_translated(lesson, capsys):
 
 
 def test_every_sentence_of_the_stepper_is_translated(lesson, monkeypatch, capsys):
-    translate(lesson)
+    translate(lesson, "xx")
     monkeypatch.setattr("code.interact", lambda banner, local, exitmsg: print(banner))
     monkeypatch.setattr("numpy_transformer.course.lessons.stepper.open_picture", lambda path: False)
     assert step(lesson, monkeypatch, "b", "o", "v", "a", "", "r", "g 9", "hm", "?", "i", "", "maybe", "no", "v", "6", "v", "e x", "o",
@@ -119,7 +106,7 @@ def test_every_sentence_of_the_stepper_is_translated(lesson, monkeypatch, capsys
 
 
 def test_a_wrong_guess_a_broken_claim_and_no_answer_are_translated(lesson, monkeypatch, capsys):
-    translate(lesson)
+    translate(lesson, "xx")
     lesson.write_text(LESSON.replace("x = 6\n\n# %% Numbers", "x = 7\n\n# %% Numbers"), encoding="utf-8")
     monkeypatch.setattr(helpers, "ask", lambda question: "")
     assert run_lesson(lesson, False) == 1
@@ -129,7 +116,7 @@ def test_a_wrong_guess_a_broken_claim_and_no_answer_are_translated(lesson, monke
 
 
 def test_an_answer_counts_in_both_languages(lesson, monkeypatch, capsys):
-    translate(lesson)
+    translate(lesson, "xx")
     monkeypatch.setattr(helpers, "translation", Translation(lesson))
     for guess in ("two threes", translated("two threes"), "yes", translated("Y")):
         monkeypatch.setattr(helpers, "ask", lambda question, guess=guess: guess)
@@ -142,7 +129,7 @@ def test_an_answer_counts_in_both_languages(lesson, monkeypatch, capsys):
 
 def test_the_notebook_has_the_translated_prose_titles_and_answers_and_the_same_code(lesson):
     english = [cell["source"] for cell in notebook(lesson)["cells"] if cell["cell_type"] == "code"]
-    translate(lesson)
+    translate(lesson, "xx")
     cells = notebook(lesson)["cells"]
     assert [cell["source"] for cell in cells if cell["cell_type"] == "code"] == english
     prose = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
@@ -151,7 +138,7 @@ def test_the_notebook_has_the_translated_prose_titles_and_answers_and_the_same_c
 
 
 def test_claims_in_a_notebook_are_translated_by_the_file_of_its_lesson(lesson, monkeypatch, capsys):
-    translate(lesson)
+    translate(lesson, "xx")
     monkeypatch.setattr(helpers, "translation", None)
     monkeypatch.setattr(environment, "given_number", None)
     start("__main__", "07")
@@ -162,7 +149,7 @@ def test_claims_in_a_notebook_are_translated_by_the_file_of_its_lesson(lesson, m
 
 
 def test_what_is_out_of_date_or_unknown_is_said_once_and_shown_in_english(lesson, capsys):
-    file = translate(lesson)
+    file = translate(lesson, "xx")
     lesson.write_text(LESSON.replace("Two divides it.", "It is twice three.").replace("is x even?", "is x odd?").replace(
         "# 1. Why?", "# 1. Why not?").replace('    claim(f"{name} is {x}"', '    claim("it is"'), encoding="utf-8")
     assert run_lesson(lesson, False) == 0
@@ -182,7 +169,7 @@ def test_what_is_out_of_date_or_unknown_is_said_once_and_shown_in_english(lesson
 
 
 def test_a_moved_text_keeps_its_translation(lesson, capsys):
-    translate(lesson)
+    translate(lesson, "xx")
     lesson.write_text(LESSON.replace("# %% Imports", "# %% [markdown]\n# New.\n\n# %% Imports"), encoding="utf-8")
     assert run_lesson(lesson, False) == 0
     out, err = capsys.readouterr()
@@ -198,7 +185,7 @@ def test_the_command_writes_the_file_and_counts(lesson, capsys):
     assert f" {len(entries)} " in said and " 0 " in said
     assert main(["lesson", "07", "--translation", "07.txt"]) == 2 and "07.txt" in capsys.readouterr().err
     assert main(["lesson", "list", "--translation", "07.md"]) == 2
-    translate(lesson)
+    translate(lesson, "xx")
     assert main(["lesson"]) == 0
     assert not plain_words(capsys.readouterr().out)
     (lesson.parent / "xx" / "07_tiny.md").write_bytes(b"\xff")
@@ -208,25 +195,7 @@ def test_the_command_writes_the_file_and_counts(lesson, capsys):
 
 
 def test_copies_of_the_lessons_include_the_translations(lesson, monkeypatch, tmp_path):
-    translate(lesson)
+    translate(lesson, "xx")
     monkeypatch.setattr("numpy_transformer.course.lessons.files.CHECKOUT", lesson.parent)
     written, _ = copy_lessons(tmp_path / "mine")
     assert tmp_path / "mine" / "xx" / "07_tiny.md" in written
-
-
-@pytest.mark.parametrize("path", [
-    pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if number != "02" else [])
-    for number, path in lessons_in(ROOT / "lessons").items()])
-def test_the_claims_and_questions_of_every_lesson_are_translated(path, tmp_path):
-    (tmp_path / "lessons").mkdir()
-    copy = shutil.copy(path, tmp_path / "lessons")
-    pseudo_language.write(tmp_path / "xx", ["lessons"])
-    translate(tmp_path / "lessons" / path.name)
-    run = subprocess.run([sys.executable, copy], capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, cwd=tmp_path,
-                         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8",
-                              "NUMPY_TRANSFORMER_LANGUAGE": str(tmp_path / "xx")})
-    assert run.returncode == 0, run.stderr
-    said = [line for line in re.split(r"[\r\n]+", run.stderr) if line]
-    assert not [line for line in said if not line.startswith("train: ")]        # nothing but the progress of training
-    lines = [line for line in run.stdout.splitlines() if re.match(r"  [✓?] |#+ ", line)]
-    assert lines and not [line for line in lines if plain_words(line) and not WIDE.search(line)]       # names may be computed
