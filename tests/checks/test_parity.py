@@ -397,6 +397,11 @@ LanguageModel = partial(composed.language_model, num_layers=L, d_ff=D_FF, max_le
 LLaMA = partial(LanguageModel, V, d_model=D_WIDE, num_heads=4, norm_layer="rms", activation="swiglu",
                 positions="rotary", num_kv_heads=2, bias=False, tie_weights=False)
 Qwen = partial(LLaMA, d_model=D, eps=0.01, d_head=D_HEAD, qkv_bias=True, rope_interleaved=False)     # 4 D_HEAD = 2 D
+def parts_of_gpt():
+    whole = LanguageModel(V, D, H)
+    return nt.LanguageModel(whole.embedding, whole.decoder, whole.output, whole.positions, max_len=S)
+
+
 def Texts(kind, **options):                     # an encoder-only model
     return kind(V, D, H, L, D_FF, max_len=S, dropout=0.0, **options)
 
@@ -476,6 +481,8 @@ CASES = [                                       # name, ours, theirs, inputs
       for kind in (Attention, nt.GroupedAttention)],
     *[(f"RelativePositionBias, causal={causal}, {T} of {S}", partial(nt.RelativePositionBias, 4, 8, 6, causal),
        partial(relative_bias, causal=causal), T, S) for causal in (False, True)],
+    ("PositionBias", lambda: nt.PositionBias(nt.RelativePositionBias(H, 8, 6)),
+     lambda p, scores: scores + relative_bias(part(p, "position_bias"), T, S), SCORES),
     ("UnscaledAttention", lambda: biased(nt.UnscaledAttention(), nt.RelativePositionBias(4, 8, 6)), unscaled, Q, KEY, VAL,
      MASK[:, :1]),
     *[(f"ALiBi, {heads} heads", lambda heads=heads: biased(Attention(), nt.ALiBi(heads)),
@@ -541,6 +548,7 @@ CASES = [                                       # name, ours, theirs, inputs
      plain(cross_entropy, ignored=0, smoothing=0.1), LOGITS, LABELS),
     ("BinaryCrossEntropyLoss", lambda: Chain(nt.BinaryCrossEntropyLoss(), more=(SOFT,)),
      lambda p, z: F.binary_cross_entropy_with_logits(z, torch.tensor(SOFT)), 3 * LOGITS),
+    ("LanguageModel", *through_loss(parts_of_gpt, gpt, GPT_LABELS), IDS, REAL),
     ("CausalLanguageModel, GPT", *through_loss(partial(LanguageModel, V, D, H), gpt, GPT_LABELS), IDS, REAL),
     ("CausalLanguageModel, LLaMA", *through_loss(LLaMA, llama, GPT_LABELS), IDS, REAL),
     ("CausalLanguageModel, Qwen2", *through_loss(partial(Qwen, rope_base=50.0), partial(
