@@ -8,7 +8,7 @@ import pytest
 from helpers.hugging_face import compare, double_precision, edit_config, relative, theirs, write_tiny
 
 import numpy_transformer as nt
-from numpy_transformer.pretrained import load_pretrained, save_pretrained
+from numpy_transformer.pretrained import build_model, load_pretrained, save_pretrained
 from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
 
 pytestmark = pytest.mark.slow
@@ -181,8 +181,8 @@ def test_a_head_of_another_class_is_saved_as_the_architecture_that_has_it(tmp_pa
     torch, transformers = libraries
     folder = write_tiny(tmp_path / "checkpoint", "BertModel", "bert", hidden_act="relu")
     base = load_pretrained(folder)
-    classifier = nt.SequenceClassifier(**base.origin.options, num_classes=4, hidden=24, pool="first",
-                                       head_activation="tanh", rng=0)
+    head = {"num_classes": 4, "hidden": 24, "pool": "first", "head_activation": "tanh"}
+    classifier = build_model("bert", nt.SequenceClassifier, base.origin.options | head, 0)
     classifier.origin = base.origin
     save_pretrained(classifier.eval(), tmp_path / "out")
     auto = transformers.AutoModelForSequenceClassification
