@@ -37,7 +37,7 @@ def modules():
 def imported(name, path):
     """The package's modules that a module imports, at its top or inside a function."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(TREES[path]):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = ".".join([*package[:len(package) - node.level + 1], *filter(None, [node.module])])
             whole = {f"{base}.{alias.name}" for alias in node.names} & MODULES.keys()
@@ -47,6 +47,7 @@ def imported(name, path):
             assert not any(name and name.startswith("numpy_transformer") for name in names), path
 
 
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in ROOT.rglob("*.py")}
 MODULES = modules()
 IMPORTS = {name: set(imported(name, path)) - {name} for name, path in MODULES.items()}
 
@@ -66,7 +67,7 @@ def test_imports_go_down_only(room):
                                         if path.parent.name != "texts"))
 def test_each_face_names_what_is_in_its_folder(face):
     """The file of a topic of exercises is found by its number; all others are named, each as NAME.py or FOLDER/."""
-    text = ast.get_docstring(ast.parse((ROOT / face).read_text(encoding="utf-8"))) or ""
+    text = ast.get_docstring(TREES[ROOT / face]) or ""
     inside = [path for path in (ROOT / face).parent.iterdir() if not path.name.startswith(("_", "."))]
     files = [path.name for path in inside if path.suffix == ".py" and "EXERCISES" not in path.read_text(encoding="utf-8")]
     missing = [name for name in files + [f"{path.name}/" for path in inside if path.is_dir()] if name not in text]
@@ -78,7 +79,7 @@ def test_pages_and_docstrings_name_files_that_exist():
     names = {path.name for path in ROOT.rglob("*.py")}
     elsewhere = {"export.py", "script.py", "FILE.py"}
     texts = {path: path.read_text(encoding="utf-8") for path in ROOT.rglob("*.md")}
-    texts |= {path: ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "" for path in ROOT.rglob("*.py")}
+    texts |= {path: ast.get_docstring(tree) or "" for path, tree in TREES.items()}
     missing = {(path.relative_to(ROOT).as_posix(), name) for path, text in texts.items()
                for name in re.findall(r"(?<![\w/.])[a-zA-Z_]\w*\.py\b", text)
                if name not in names | elsewhere and not re.search(r"ex(ercise_)?\d\d_", name)}
@@ -97,7 +98,7 @@ def test_no_two_classes_have_one_name():
     """Exercises are left out: what a student writes has the name of the class that it re-creates."""
     places = {}
     for name, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(TREES[path]):
             if isinstance(node, ast.ClassDef) and room_of(name) != "course/exercises":
                 places.setdefault(node.name, []).append(name)
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
@@ -121,7 +122,7 @@ def test_a_bare_import_loads_nothing_slow(name):
 
 def test_backward_stands_right_under_forward():
     for path in [*(ROOT / "layers").glob("*.py"), *(ROOT / "models").glob("*.py")]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(TREES[path]):
             if isinstance(node, ast.ClassDef):
                 methods = [item.name for item in node.body if isinstance(item, ast.FunctionDef)]
                 if "forward" in methods:
@@ -136,7 +137,6 @@ def test_ids_are_np_intp():
 
 
 OF_THE_TRANSFORMER = {"layers", "models", "decoding", "checks", "pretrained"}
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in ROOT.rglob("*.py")}
 OURS = [(path, node) for path, tree in TREES.items() if path.relative_to(ROOT).parts[0] in OF_THE_TRANSFORMER
         for node in ast.walk(tree)]
 

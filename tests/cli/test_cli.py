@@ -182,6 +182,7 @@ def test_texts_the_demo_cannot_use_stop_it_before_it_trains(capsys, tmp_path, co
     assert match in refused(capsys, "demo", "--text", path, "--figures", tmp_path / "figures")
 
 
+@pytest.mark.slow
 def test_a_figures_folder_that_cannot_be_written_stops_the_demo_before_it_trains(capsys, tmp_path):
     (tmp_path / "file").write_text("")
     assert "pictures cannot be written" in refused(capsys, "demo", "--figures", tmp_path / "file")

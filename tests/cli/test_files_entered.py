@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from helpers.commands import python
 
 import numpy_transformer
@@ -51,6 +52,7 @@ def test_a_check_enters_few_files_and_nothing_of_the_grader(tmp_path):
                         "pretrained", "decoding", "inspection", "zoo", "bench")
 
 
+@pytest.mark.slow
 def test_grade_loads_no_room_that_it_does_not_use(tmp_path):
     exercise = choose("05.2")
     (tmp_path / "class" / "kim").mkdir(parents=True)

@@ -121,6 +121,7 @@ def test_every_list_has_every_shape_and_half_the_clauses_negate_once(data):
         assert min(joints) > len(rows) / 20
 
 
+@pytest.mark.slow
 def test_reviews_are_plain_lower_case_english(data):
     for rows in lists(data):
         assert all(re.fullmatch(r"[a-z]+(,? [a-z]+)*", text) for text, _ in rows)

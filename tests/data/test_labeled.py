@@ -182,6 +182,7 @@ def test_an_archive_with_an_unsafe_member_is_refused(tmp_path, name, fields, mat
     assert [file.name for file in tmp_path.iterdir()] == ["aclImdb_v1.tar.gz"]
 
 
+@pytest.mark.slow
 def test_an_archive_that_expands_too_much_is_refused(tmp_path, monkeypatch):
     most = archive(tmp_path, [member("aclImdb/x", b"\0" * 10_000_000), *review_members()], "most.tgz")
     assert read_labeled([most]).training == TRAINING

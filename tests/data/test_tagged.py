@@ -32,6 +32,7 @@ def frame(sentence):
                  if tag[0] != "I" and not (tag == "O" and word in ("the", "The", "Dr")))
 
 
+@pytest.mark.slow
 def test_sizes_and_tags(tagged):
     assert [len(part) for part in lists(tagged)] == [6_000, 500, 1_000]
     assert tagged.types == ("person", "location", "organization")

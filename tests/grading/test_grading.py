@@ -495,6 +495,7 @@ def pupil(name, chosen=(BACKWARD,)):
     return Student(name, attempts=attempts, files={"name": name.encode()})
 
 
+@pytest.mark.slow
 def test_files_under_suspicion_run_alone_and_first(tmp_path, monkeypatch):
     students = [pupil(name) for name in ("ada", "ben", "cem", "dan", "eva")]
     path, killed = tmp_path / "part", []
@@ -515,6 +516,7 @@ def test_files_under_suspicion_run_alone_and_first(tmp_path, monkeypatch):
     assert set(list(runs.most)[:len(killed)]) == set(killed)
 
 
+@pytest.mark.slow
 def test_a_sandbox_that_does_not_start_is_tried_again(tmp_path, monkeypatch):
     monkeypatch.setattr(threading.Event, "wait", lambda event, seconds=None: event.is_set())
     chosen = (SOFTMAX, BACKWARD)

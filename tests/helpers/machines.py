@@ -113,7 +113,7 @@ def prepared(temporary, folder, python, numpy):
     copy = Path(temporary, f"{Path(python).name} {numpy}".replace("==", "-").replace(".*", "").replace(" ", "-"), folder)
     shutil.copytree(Path(temporary, "snapshot"), copy)
     subprocess.run([python, "-m", "venv", ".venv"], cwd=copy, check=True, capture_output=True, text=True)
-    subprocess.run([copy / ".venv/bin/python", "-m", "pip", "install", "--quiet", "-e", ".[test]", numpy],
+    subprocess.run([copy / ".venv/bin/python", "-m", "pip", "install", "--quiet", "-e", ".[test]", "pytest-xdist", numpy],
                    cwd=copy, check=True, capture_output=True, text=True)
     return copy, copy / ".venv/bin/python"
 
@@ -137,8 +137,8 @@ def read_only(copy):
     return ["unshare", "--mount", "bash", "-c", script, str(copy)]
 
 
-def run(row, temporary, tests):
-    """Runs the tests of a row; returns the cells of its line in the table, and pytest's output if something failed."""
+def run(row, temporary, tests, processes):
+    """Runs the tests of a row in this number of processes; returns the cells of its line in the table, and pytest's output if something failed."""
     if not shutil.which(row.python):
         return [f"{row.python} is not installed on this machine", "", "", "", ""], ""
     try:
@@ -157,7 +157,8 @@ def run(row, temporary, tests):
     if not row.took_effect(seen):
         return [f"not available on this machine: it gives {what}", "", "", "", ""], ""
     start = time.perf_counter()
-    tested = subprocess.run([*command, "-m", "pytest", "-rfE", *tests], **options)
+    spread = ["-n", str(processes)] if processes > 1 else []
+    tested = subprocess.run([*command, "-m", "pytest", "-rfE", *spread, *tests], **options)
     counts = [str(sum(map(int, re.findall(rf"(\d+) {kind}", tested.stdout.splitlines()[-1]))))
               for kind in ("passed", "(?:failed|error)", "skipped")]
     return [what, *counts, f"{time.perf_counter() - start:.0f}"], (tested.stdout + tested.stderr) * bool(tested.returncode)
@@ -183,11 +184,12 @@ def main():
     if unknown := set(options.rows) - set(table):
         parser.error(f"no such rows: {', '.join(sorted(unknown))}; --list names them")
     chosen = options.rows or list(table)
-    failed = []
+    failed, processes = [], max(1, options.jobs // len(chosen))     # a row by itself uses all cores
     print(line(["row", "what ran", "passed", "failed", "skipped", "seconds"]), line(["---"] * 6), sep="\n", flush=True)
     with tempfile.TemporaryDirectory() as temporary, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         shutil.copytree(CHECKOUT, Path(temporary, "snapshot"), ignore=IGNORED)      # files may change while tests run
-        for name, (cells, failure) in zip(chosen, pool.map(lambda name: run(table[name], temporary, options.tests), chosen)):
+        for name, (cells, failure) in zip(chosen, pool.map(
+                lambda name: run(table[name], temporary, options.tests, processes), chosen)):
             print(line([name, *cells]), flush=True)
             if failure:
                 failed.append(name)

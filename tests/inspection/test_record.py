@@ -319,6 +319,7 @@ def test_influence_leaves_the_model_alone():
     model.backward(np.ones((4, 9), np.float32))
 
 
+@pytest.mark.slow
 def test_inputs_that_cannot_be_perturbed_are_named():
     model = nt.CausalLanguageModel(9, 8, 2, 1, max_len=6, rng=0)
     with pytest.raises(TypeError, match=r"input 0 of 'CausalLanguageModel' is an array of int64 .*of=\"decoder\""):

@@ -178,7 +178,7 @@ def test_capped_scores_are_those_of_the_formula_and_meet_bias_and_mask(capped):
         np.testing.assert_allclose(y[0, h, t], wanted, rtol=1e-12)
 
 
-@pytest.mark.parametrize("positions", ["alibi", "rotary", "learned"])
+@pytest.mark.parametrize("positions", ["alibi", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("rotary", "learned"))])
 def test_a_score_change_needs_one_class_and_one_name_in_a_table(capped, positions):
     model = capped(positions=positions)
     assert repr(model).count("score_changes.0: SoftCap(cap=0.3)") == 1          # the two blocks share a line

@@ -51,6 +51,7 @@ def test_the_commands_open_what_a_script_saves(capsys, tmp_path, model, tokenize
         assert "a model that a script saved" in refused(capsys, "train", loaded.kind, "--resume", "--out", path)
 
 
+@pytest.mark.slow
 def test_the_history_of_the_trainer_is_kept_and_drawn(capsys, tmp_path):
     model = copy.deepcopy(LANGUAGE_MODEL)                   # knows its arguments, too
     trainer = nt.Trainer(model, nt.CrossEntropyLoss(), nt.SGD(model.parameters(), 0.1))
@@ -69,6 +70,7 @@ def test_the_history_of_the_trainer_is_kept_and_drawn(capsys, tmp_path):
     assert code == 0 and "newly initialized: none" in out, err
 
 
+@pytest.mark.slow
 def test_what_train_saved_opens_in_a_script_and_is_saved_again(capsys, tmp_path):
     (tmp_path / "text.txt").write_text(TEXT)
     code, _, err = run(capsys, "train", "lm", "--text", tmp_path / "text.txt", "--steps", 1, "--context", 8, "--out",

@@ -148,7 +148,7 @@ def test_any_number_of_workers_computes_the_same(case):
     assert [len(run.parallel.others) for run in runs] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(2, marks=pytest.mark.slow), 3])
+@pytest.mark.parametrize("count", [*(pytest.param(count, marks=pytest.mark.slow) for count in (1, 2)), 3])
 @pytest.mark.parametrize("build, given", [(language_model, batch(0, 5, 0.4)), (translator, pairs(0)),
                                           (language_model, batch(0, 6, 0.2, empty=(3, 4, 5)))])
 def test_gradients_are_those_of_the_model_called_by_hand(count, build, given):
@@ -226,8 +226,9 @@ class Masked(nt.Module):
         self.embedding.backward(self.attention.backward(self.output.backward(dy)))
 
 
-@pytest.mark.parametrize("shape, cut", [((T, T), False), ((1, 1, T, T), False), ((1, 2, 1, T), False), (None, False),
-                                        ((5, 1, 1, T), True), ((5, 2, T, T), True)])
+@pytest.mark.parametrize("shape, cut", [
+    ((1, 2, 1, T), False), ((5, 2, T, T), True), *(pytest.param(*case, marks=pytest.mark.slow) for case in (
+        ((T, T), False), ((1, 1, T, T), False), (None, False), ((5, 1, 1, T), True)))])
 def test_a_mask_is_split_where_it_has_the_batch_axis_and_whole_where_it_is_broadcast(shape, cut):
     ids, targets = batch(0, 5)
     mask = None if shape is None else np.random.default_rng(1).random(shape) < 0.6
@@ -332,6 +333,7 @@ def test_modules_that_share_a_generator_share_one_in_every_replica(in_threads):
     assert len({id(dropout.rng) for model in models for dropout in model.dropouts}) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Philox", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("MT19937", "PCG64DXSM"))])
 def test_generators_of_any_kind_can_seed_the_replicas(kind):
     def made():
@@ -357,6 +359,7 @@ def test_train_and_eval_reach_the_replicas():
     assert [mask.all(axis=1).tolist() for mask in draw(parallel)] == [[False, True]] * 3
 
 
+@pytest.mark.slow
 def test_validation_between_the_steps_does_not_disturb_the_workers():
     validated, plain = make(language_model(0.3), 2), make(language_model(0.3), 2)
     validated.fit(batch, 4, validation=[batch(9)], every=1)
@@ -538,7 +541,7 @@ def test_no_saved_values_remain_of_parts_that_failed_or_were_ignored(in_threads)
     assert not left()
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("count", [*(pytest.param(count, marks=pytest.mark.slow) for count in (1, 2)), 3])
 def test_other_mistakes_in_the_targets_are_not_taken_for_ignored_ones(count):
     run, (ids, targets) = make(language_model(), count), batch(0, 6)
     for wrong in (targets[:, :3], np.where(np.arange(6)[:, None] < 5, targets, 23), np.full((6, 3), PAD)):
@@ -716,8 +719,8 @@ def test_an_error_that_cannot_be_sent_becomes_one_with_its_name_and_text(in_proc
     run.step([batch(0)])
 
 
-@pytest.mark.parametrize("when", ["between two steps", "in its part",
-                                  pytest.param("before it reads its part", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("when", ["in its part", *(pytest.param(when, marks=pytest.mark.slow) for when in (
+    "between two steps", "before it reads its part"))])
 def test_a_killed_worker_is_reported_and_the_next_step_has_new_ones(in_processes, when):
     """As the system kills a process when memory runs out."""
     run = make(Troubled({20: lambda: os.kill(os.getpid(), signal.SIGKILL), 21: lambda: victim.kill()}), 3)
@@ -737,6 +740,7 @@ def test_a_killed_worker_is_reported_and_the_next_step_has_new_ones(in_processes
     assert not set(before) & set(pids(run)) and not any(are_alive(before)) and all(are_alive(pids(run)))
 
 
+@pytest.mark.slow
 def test_after_an_interrupt_no_step_receives_the_answer_of_an_earlier_one(in_processes, monkeypatch):
     run, alone = make(language_model(), 2), make(language_model(), 1)
 
@@ -935,6 +939,7 @@ def test_a_number_below_one_is_refused(count):
 
 # checkpoints
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_resumed_run_takes_its_number_of_workers_from_the_file_and_ends_with_the_same_bits(tmp_path, count):
     whole, first, second = (make(language_model(0.3, seed), n) for seed, n in ((0, count), (0, count), (0, None)))
@@ -951,7 +956,7 @@ def test_a_resumed_run_takes_its_number_of_workers_from_the_file_and_ends_with_t
         assert run.history == whole.history
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_another_number_of_workers_is_refused_and_nothing_is_loaded(tmp_path, count):
     make(language_model(0.3), 2).fit(batch, 2, checkpoint=tmp_path / "run.npz")
     other = make(language_model(0.3, seed=4), count)
@@ -963,7 +968,7 @@ def test_another_number_of_workers_is_refused_and_nothing_is_loaded(tmp_path, co
     assert other.steps == 0
 
 
-@pytest.mark.parametrize("count", [None, 2])
+@pytest.mark.parametrize("count", [pytest.param(None, marks=pytest.mark.slow), 2])
 def test_a_run_saved_before_its_first_step_leaves_the_number_open_and_keeps_its_random_numbers(tmp_path, count):
     make(language_model(0.3), None).save(tmp_path / "run.npz")
     assert read_checkpoint(tmp_path / "run.npz")[1]["workers"] is None

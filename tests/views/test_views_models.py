@@ -89,6 +89,7 @@ def test_an_architecture_shows_the_names_and_counts_of_its_model():
     assert {"source", "target", "logits", "memory", "blocks.0-1"} <= set(shown)
 
 
+@pytest.mark.slow
 def test_the_encoder_stands_left_and_inputs_below():
     places = {text.get_text(): text.get_position() for text in architecture(seq2seq()).axes[0].texts}
     assert places["encoder"][0] < places["decoder"][0] and places["source"][0] < places["target"][0]

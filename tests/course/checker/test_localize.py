@@ -124,6 +124,7 @@ def test_edits_that_leave_a_wrong_type_explain_nothing():
     assert tried.verdict.stage == "type" and tried.sentences() == ""
 
 
+@pytest.mark.slow
 def test_named_and_hidden_answers_are_not_run_again():
     wrong = Verdict("fail", "values")
     key = AnswerKey(choose("01.2"), 0)

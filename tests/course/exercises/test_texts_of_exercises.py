@@ -109,6 +109,7 @@ def pseudo(tmp_path, monkeypatch):
     monkeypatch.setenv(texts.VARIABLE, str(tmp_path / "pseudo"))
 
 
+@pytest.mark.slow
 def test_another_language_has_all_words_of_sheets_hints_and_explanations(pseudo):
     for exercise in EXERCISES:
         said = [exercise.title, *exercise.hints, *(mistake.explanation for mistake in exercise.mistakes),

@@ -89,6 +89,7 @@ def test_right_and_wrong_files_of_a_student_are_run_in_order(best):
     assert statuses(best, RIGHT, wrong, unfinished, "x = (", RIGHT) == ["pass", "fail", "todo", "error", "pass"]
 
 
+@pytest.mark.slow
 def test_a_sandbox_that_has_ended_is_replaced(best, monkeypatch):
     """The second task finds no sandbox any more, and the third gets a new one."""
     asked, ask = [], server.Server.ask
@@ -345,6 +346,7 @@ def test_a_forbidden_bubblewrap_is_told_from_a_missing_one(monkeypatch, tmp_path
     assert not bubblewrap.trusted(program)
 
 
+@pytest.mark.slow
 def test_a_layer_that_keeps_nothing_in_does_not_work(monkeypatch, best):
     """As if the filter could not be installed, or let something through."""
     monkeypatch.setattr(sys.modules[complaint_of.__module__], "PROBE", b"def probe(path):\n    return 3\n")
@@ -353,6 +355,7 @@ def test_a_layer_that_keeps_nothing_in_does_not_work(monkeypatch, best):
     assert complaint_of(best)
 
 
+@pytest.mark.slow
 def test_without_a_sandbox_a_file_runs_with_limits_alone():
     result = run(b"print('x')\n" + RIGHT.encode(), EXERCISE, KEY.cases)
     assert judge(KEY, result).status == "pass" and result.printed == "x\n"
