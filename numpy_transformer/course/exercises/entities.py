@@ -7,17 +7,17 @@ from .definition import Exercise, Mistake
 
 
 def entity_spans(kinds, types):
-    entities = []
+    found = []
     inside = None                               # {inside}
     for i, (kind, entity_type) in enumerate(zip(kinds, types)):
         if kind == 0:
             inside = None
         elif kind == 1 or entity_type != inside:
-            entities.append([i, i + 1, entity_type])
+            found.append([i, i + 1, entity_type])
             inside = entity_type
         else:
-            entities[-1][1] = i + 1
-    return np.array(entities, int).reshape(-1, 3)
+            found[-1][1] = i + 1
+    return np.array(found, int).reshape(-1, 3)
 
 
 def draw_tags(rng, T):
