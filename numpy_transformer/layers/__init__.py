@@ -50,6 +50,6 @@ __all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAt
            "Softmax", "SwiGLU", "Tanh", "Unembedding", "UnscaledAttention", "causal_mask", "combine_masks", "padding_mask",
            "token_positions"]
 
-# Fine-tuning needs these, and `import numpy_transformer` shall not wait for them
+# Only fine-tuning needs these, so `import numpy_transformer` does not load them
 __getattr__ = opens_on_first_use(__name__, {"LoRALinear": "lora", "add_lora": "lora", "merge_lora": "lora", "freeze": "frozen",
                                             "unfreeze": "frozen"})

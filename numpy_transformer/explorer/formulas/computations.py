@@ -6,9 +6,8 @@ What flows into such an operation has no fixed names; most often they are a and 
 import itertools
 import math
 
-import numpy as np
-
 from ...layers.heads import merge_heads, split_heads
+from ..origin import same_array
 from .writers import spells
 
 AXES = "ijklmn"
@@ -158,10 +157,6 @@ def reshape(op):
         of_y = [of_x[axis] for axis in order]
         yield f"y{index_of(of_y)} = x{index_of(of_x)}"
         yield f"dx{index_of(of_x)} = dy{index_of(of_y)}"
-
-
-def same_array(a, b):
-    return a.shape == b.shape and np.array_equal(a, b, equal_nan=True)
 
 
 def same_order(target, shape, source, source_shape):
