@@ -139,6 +139,8 @@ def test_few_epochs_need_no_warmup_from_the_user(capsys, runs, tmp_path):
 def test_all_activations_that_help_offers_train(capsys, runs, tmp_path, kind, activation):
     trained(capsys, kind, tmp_path / "run.npz", *BASE[kind], "--data", runs / FILES[kind], "--activation", activation,
             "--steps", 3)
+    wanted = {"swiglu": "SwiGLU()", "silu": "SiLU()", "gelu_tanh": "GELU(approximate='tanh')"}[activation]
+    assert wanted in repr(load_run(tmp_path / "run.npz").model)
 
 
 def test_a_classifier_of_words_alone_reads_them_again(capsys, runs, tmp_path):
