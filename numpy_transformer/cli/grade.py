@@ -107,7 +107,8 @@ def grade(arguments):
     taken_over = policy_options.take_over(arguments, record.settings.get("policy") or {}) if record else []
     policy_options.policy(arguments)            # before the work, for its errors
     gradebook_options.check_downloads(arguments)
-    class_, notes = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None)
+    whole = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None, arguments.layout)
+    class_, notes = whole.students, whole.notes
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
     if arguments.moodle and arguments.due:
         notes = [*tell_times(class_, arguments.moodle, arguments.timezone), *notes]
@@ -124,6 +125,7 @@ def grade(arguments):
     with contextlib.closing(Journal(journal_of(arguments))) as journal:
         settings = make_settings(arguments, journal, record)
         journal.start({name: value for name, value in settings.items() if name != "policy"})    # rows are not settled yet
+        print(wrap(f"{arguments.folder[0]}: {whole.form}"), file=sys.stderr)
         rows = graded(arguments, settings, layer, journal, class_, chosen)
         unused = {key[:2] for key in journal.rows} - {(row.student, row.number) for row in rows}
         problems, new = problems_of(class_), rows if arguments.students else None
@@ -196,7 +198,8 @@ def graded(arguments, settings, layer, journal, class_, chosen):
     oldest_first = [pairs[::-1] for pairs in attempts.values()]
     for sentence in rules.sentences(oldest_first):
         print(wrap(sentence), file=sys.stderr)
-    return policy.settle(oldest_first, rules)
+    return policy.settle(oldest_first, rules, {(student.name, number): len(files) for student in class_
+                                               for number, files in student.attempts.items()})
 
 
 def merged_with_table(record, settings, rows, problems, class_):

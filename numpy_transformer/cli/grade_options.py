@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from ..grading import shards
+from ..grading.arrival import LAYOUTS
 from .parser import finite_number, whole_number
 
 USAGE = """numpy-transformer grade FOLDER [options]
@@ -23,6 +24,10 @@ def add_options(parser):
     parser.add_argument("--students", metavar="NAME", action="append",
                         help="grade only these students, such as kim,zoe, and leave the other rows of an existing table "
                              "as they are")
+    parser.add_argument("--layout", choices=LAYOUTS, default="auto",
+                        help="students: each name at the top is a student's, even if it looks like a system's (default: "
+                             "auto, which recognizes the downloads of Canvas, Moodle, Blackboard and Gradescope, and "
+                             "clones of GitHub; the command says what it recognized)")
     parser.add_argument("--seed", type=whole_number(0),
                         help="seed of the cases (default: that of the existing table, else a secret one, which is "
                              "printed)")

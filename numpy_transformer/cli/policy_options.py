@@ -31,8 +31,10 @@ def add_options(parser):
     group.add_argument("--submitted", metavar="FILE", type=Path,
                        help="CSV file with the columns student, time of submission, and, if wanted, exercise or lesson; "
                             "its times come before all others")
-    group.add_argument("--attempts", choices=("last", "best"),
-                       help="which of several files for an exercise counts; best grades all of them (default: last)")
+    group.add_argument("--attempts", metavar="WHICH",
+                       help="which of several files for an exercise counts: last, or best, which grades the ten newest "
+                            "(best:25 the 25 newest); of answers that take nothing but an answer to guess, the first one "
+                            "counts then (default: last)")
 
 
 def texts(arguments):

@@ -7,12 +7,16 @@ possible, which is written "10% of max/day" here. Points are rounded to two deci
 """
 
 import collections
+import re
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 
-from ..course.exercises import choose_several
+from ..course.exercises import choose_several, exercises
 from .lateness import Deadline, Rate, folded_name, parse_duration, parse_zone, read_entries
+
+MOST_ATTEMPTS = 10                              # that are graded if the best one counts
+GUESSED = ("predict", "explain", "question")    # kinds of exercises whose answers are a few numbers
 
 
 @dataclass
@@ -21,6 +25,7 @@ class Policy:
 
     Parameters:
         attempts : "last" or "best"
+        most_attempts : number of attempts that are graded for "best", the newest ones
         deadlines : {number of an exercise, or "" for all others: Deadline}
         rate : Rate, what lateness costs
         grace : timedelta by which every deadline is moved
@@ -31,6 +36,7 @@ class Policy:
     """
 
     attempts: str = "last"
+    most_attempts: int = MOST_ATTEMPTS
     deadlines: dict = field(default_factory=dict)
     rate: Rate = field(default_factory=Rate)
     grace: timedelta = timedelta(0)
@@ -48,6 +54,7 @@ class Policy:
             due : texts such as "2026-11-20 23:59", or "05=2026-11-20" for one exercise or lesson
             late : text such as "10%/day, at most 50%"
             grace : text such as "15min"
+            attempts : "last", "best", or "best:25" to grade up to 25 attempts
             extensions, submitted : paths of CSV files, see `read_entries`
             timezone : text such as "Europe/Berlin"; None for the machine's
         """
@@ -60,7 +67,7 @@ class Policy:
         if not deadlines and (rate.unit or grace or extensions or submitted or free_late_days):
             raise ValueError("a rate for each day or hour, --grace, --extensions, --submitted and --free-late-days need "
                              "a deadline; add --due, such as --due '2026-11-20 23:59'")
-        return cls(attempts, deadlines, rate, parse_duration(grace) if grace else timedelta(0),
+        return cls(*parse_attempts(attempts), deadlines, rate, parse_duration(grace) if grace else timedelta(0),
                    read_entries(extensions, zone) if extensions else {},
                    read_entries(submitted, zone, days=False) if submitted else {}, free_late_days,
                    zone)
@@ -128,13 +135,26 @@ def entries(given, row):
     return [entry for entry in student_entries if entry.applies(row.number)]
 
 
+def parse_attempts(text):
+    """Returns "last" or "best", and the number of attempts that are graded for "best"."""
+    word, _, number = text.partition(":")
+    if word not in ("last", "best") or number and (word == "last" or not re.fullmatch("[1-9][0-9]{0,3}", number)):
+        raise ValueError(f"--attempts {text!r} is not understood; write last, best or best:25")
+    return word, int(number or MOST_ATTEMPTS)
+
+
 def choose_attempts(student, number, policy):
-    """Returns the files of a student to run for an exercise, oldest first."""
+    """Returns the files of a student to run for an exercise, oldest first.
+
+    Of several answers that can be guessed, such as one number, the first one counts.
+    """
     files = student.attempts.get(number, [])
-    return list(files) if policy.attempts == "best" else list(files[-1:])
+    if policy.attempts == "last":
+        return list(files[-1:])
+    return list(files[:1] if exercises()[number].kind in GUESSED else files[-policy.most_attempts:])
 
 
-def settle(graded, policy):
+def settle(graded, policy, handed_in=None):
     """Returns one row for each student and exercise: the attempt that counts, after deductions for lateness.
 
     Free late days are spent in the order of submission. Each moves a deadline by a day, for all exercises that share this
@@ -143,14 +163,18 @@ def settle(graded, policy):
     Parameters:
         graded : for each student and exercise a list of (File, Row), oldest attempt first, with rows as the grader made
             them; a Problem in place of a File that cannot be read, None if nothing was handed in
+        handed_in : {(student, number of an exercise): number of attempts that were handed in}, where it is more than were
+            graded
     """
+    handed_in = handed_in or {}
     students = collections.defaultdict(list)
     for attempts in graded:
         students[attempts[0][1].student].append(attempts)
     rows = []
     for own in students.values():
         budget = Budget(policy.free_late_days)
-        rows += [settle_exercise(attempts, policy, budget) for attempts in sorted(own, key=by_time(policy))]
+        rows += [settle_exercise(attempts, policy, budget, handed_in.get(attempts[0][1].key[:2], len(attempts)))
+                 for attempts in sorted(own, key=by_time(policy))]
     return sorted(rows, key=lambda row: (row.student, row.number))
 
 
@@ -183,17 +207,25 @@ class Settled:
     days: int = 0
 
 
-def settle_exercise(attempts, policy, budget):
-    """Returns the row of the attempt that counts, and spends free late days on it."""
+def settle_exercise(attempts, policy, budget, count):
+    """Returns the row of the attempt that counts, and spends free late days on it.
+
+    Parameters:
+        count : number of attempts that were handed in
+    """
     settled = [settle_attempt(file, row, policy, budget) for file, row in attempts]
     best = max(range(len(attempts)), key=lambda i: (settled[i].row.points, -settled[i].days, i))
     chosen = settled[best]
     budget.spend(chosen.deadline, chosen.days)
-    if len(attempts) == 1:
+    if count == 1 or policy.attempts == "last":
         return chosen.row
     row = replace(chosen.row, remarks=[remark for remark in chosen.row.remarks if "the newest counts" not in remark])
-    return with_remark(row, f"the best of {len(attempts)} attempts counts: number {best + 1}, "
-                                   f"{attempts[best][0].where}")
+    if len(attempts) == 1 < count:
+        return with_remark(row, f"the first of {count} attempts counts, because its answer can be guessed: "
+                                f" {attempts[0][0].where}")
+    of_all = f" of {count}" if len(attempts) < count else ""
+    return with_remark(row, f"the best of {'the last ' if of_all else ''}{len(attempts)}{of_all} attempts counts: number "
+                            f"{best + 1 + count - len(attempts)}, {attempts[best][0].where}")
 
 
 def settle_attempt(file, row, policy, budget):

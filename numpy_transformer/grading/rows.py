@@ -8,7 +8,7 @@ import numpy as np
 from ..course.checker.messages import mistake_names
 from ..course.checker.verdict import Verdict
 from ..texts import Message, as_data, changed, from_data, render
-from .arrival import one_line, printable, unusual
+from .arrival import one_line, printable
 from .report import LOOK_AT
 
 LONGEST_NOTE, LONGEST_LINE, PRINTED_LINES = 600, 2000, 40
@@ -77,7 +77,7 @@ def make_row(student, exercise, verdict, file=None, seconds=0.0, printed="", **m
     notes = [render(verdict.note)]
     if verdict.status == "fail" and not verdict.mistakes:
         notes += map(render, verdict.diagnoses)
-    phrases = describe_unusual(file, student) if file else []
+    phrases = file.unusual if file else []
     if phrases:
         notes.append(f"{LOOK_AT}: it {'; it '.join(phrases)}")
     return Row(student.name, exercise.number, exercise.file.removesuffix(".py"), verdict.status,
@@ -149,15 +149,6 @@ def join_sentences(sentences):
     return one_line("; ".join(sentence.rstrip(".") for sentence in sentences if sentence), LONGEST_NOTE)
 
 
-def describe_unusual(file, student):
-    """Returns what is unusual in a file, as phrases; it is only a help, so that no file can stop the grading by it."""
-    own_modules = {name.partition("/")[0].removesuffix(".py") for name in student.files}
-    try:
-        return unusual(file.content, own_modules, is_notebook=".ipynb" in file.where.lower())
-    except Exception as error:
-        return [f"{type(error).__name__} while its names were read"]
-
-
 def digest_of_files(files):
     """Returns a digest of {name: bytes or digest}."""
     whole = hashlib.sha256()
@@ -171,10 +162,10 @@ def digest_of(observations):
     """Returns the same text for the same numbers, up to rounding, and "" if there are none."""
     whole, is_empty = hashlib.sha256(), True
     for array in (array for observation in observations for array in observation.outputs):
-        y, is_empty = np.asarray(array, float), False
         with np.errstate(all="ignore"):
+            y, is_empty = np.asarray(array, float), False
             scale = np.max(abs(y), initial=0.0, where=np.isfinite(y)) or 1.0
             rounded = np.round(y / scale, 6) + 0.0                      # + 0.0 makes 0 of -0
-        rounded = np.where(np.isnan(rounded), np.nan, rounded)          # one of the many bit patterns of NaN
+            rounded = np.where(np.isnan(rounded), np.nan, rounded)      # one of the many bit patterns of NaN
         whole.update(f"{y.shape} {scale:.6g} ".encode() + rounded.tobytes())
     return "" if is_empty else whole.hexdigest()[:16]

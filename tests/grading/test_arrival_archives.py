@@ -13,6 +13,8 @@ import pytest
 from helpers.arrivals import lay, numbers, read, right, tarred, zipped
 
 from numpy_transformer.grading.arrival import archives, items, read_class, search
+from numpy_transformer.grading.arrival.formats import plain_owner
+from numpy_transformer.grading.arrival.class_place import ClassPlace
 
 FILE = "ex01_1_softmax.py"
 posix = pytest.mark.skipif(os.name != "posix", reason="POSIX only")
@@ -72,24 +74,30 @@ def test_a_damaged_entry_is_a_problem_with_its_number(tmp_path):
     assert list(student.attempts) == ["01.2"]
 
 
+def searched(folder, files):
+    """The problems of a search in this process, whose limits a test can change."""
+    with ClassPlace(0, lay(folder, files)) as place:
+        return " ".join(sentence for _, _, sentence in search.search_item(place.named, plain_owner("Kim")).problems)
+
+
 def test_many_files_and_many_bytes_stop_in_time(tmp_path, monkeypatch):
     monkeypatch.setattr(archives, "ENTRIES", 30)
     monkeypatch.setattr(archives, "LARGEST", 20_000)
     many = zipped({f"{i}.py": "x" for i in range(40)})
-    assert "more than 30" in of(tmp_path / "a", {"x.zip": many}).problems[0].sentence
+    assert "more than 30" in searched(tmp_path / "a", {"x.zip": many})
     small = tarred({f"{i}": "" for i in range(40)})
     monkeypatch.setattr(archives, "LARGEST", 100_000)
-    assert "more than 30" in of(tmp_path / "b", {"x.tar.gz": small}).problems[0].sentence
+    assert "more than 30" in searched(tmp_path / "b", {"x.tar.gz": small})
     monkeypatch.setattr(archives, "LARGEST", 20_000)
     bomb = tarred({FILE: "\0" * 300_000})
-    assert len(bomb) < 2000 and "holds more than" in of(tmp_path / "c", {"x.tgz": bomb}).problems[0].sentence
-    assert "larger than" in of(tmp_path / "d", {"x.zip": os.urandom(20_001)}).problems[0].sentence
+    assert len(bomb) < 2000 and "holds more than" in searched(tmp_path / "c", {"x.tgz": bomb})
+    assert "larger than" in searched(tmp_path / "d", {"x.zip": os.urandom(20_001)})
+    monkeypatch.setattr(search, "MOST_BYTES", 50_000)
+    assert "all files together" in searched(tmp_path / "g", {f"{i}.tgz": bomb for i in range(5)})
     monkeypatch.setattr(search, "MOST_FILES", 20)
-    student = of(tmp_path / "e", {f"{i:02}.py": "x" for i in range(30)})
-    assert any("too many files" in problem.sentence for problem in student.problems)
+    assert "too many files" in searched(tmp_path / "e", {f"{i:02}.py": "x" for i in range(30)})
     monkeypatch.setattr(search, "MOST_BYTES", 500)
-    student = of(tmp_path / "f", {f"{i:02}.py": "x" * 99 for i in range(10)})
-    assert any("all files together" in problem.sentence for problem in student.problems)
+    assert "all files together" in searched(tmp_path / "f", {f"{i:02}.py": "x" * 99 for i in range(10)})
 
 
 def test_a_zip_that_lies_about_its_directory_is_not_read(tmp_path):
@@ -146,7 +154,7 @@ def test_links_pipes_sockets_and_locked_files_on_the_disk(tmp_path):
         os.chdir(here)
         (kim / "ex05_2.py").chmod(0)
         (kim / "locked").chmod(0)
-        student = read_class(tmp_path / "c")[0][0]
+        student = read_class(tmp_path / "c").students[0]
         (kim / "locked").chmod(0o700)
     found = {problem.number: problem.sentence for problem in student.problems}
     assert "link" in found["01.1"] and "pipe" in found["02.1"] and "pipe" in found["02.2"] and "link" in found[""]
@@ -166,7 +174,7 @@ def test_names_that_are_not_utf_8(tmp_path):
         pytest.skip("this file system takes only UTF-8")
     with open(folder + b"/ex01_1_gr\xf6\xdfe.py", "w", encoding="utf-8") as file:
         file.write(right("01.1"))
-    student = read_class(tmp_path)[0][0]
+    student = read_class(tmp_path).students[0]
     assert student.name == "Müller" and student.attempts["01.1"][0].where == "Müller/ex01_1_größe.py"
 
 

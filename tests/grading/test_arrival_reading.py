@@ -4,7 +4,8 @@ import pytest
 from helpers.arrivals import read, right
 
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.grading.arrival import one_line, printable, unusual
+from numpy_transformer.grading.arrival import one_line, printable
+from numpy_transformer.grading.arrival.text import unusual
 from numpy_transformer.grading.arrival.items import Unreadable
 from numpy_transformer.grading.arrival.reading import source
 from numpy_transformer.grading.arrival.statements import modules, statements
@@ -120,20 +121,20 @@ def test_hostile_texts_are_read_like_others(text):
 
 
 def test_what_is_unusual_is_found_in_what_runs():
-    assert unusual(b"import numpy, gc\nopen('x')\n# eval\nx = 'exec'\n") == ["imports gc, which no exercise needs",
+    assert unusual("import numpy, gc\nopen('x')\n# eval\nx = 'exec'\n") == ["imports gc, which no exercise needs",
                                                                             "uses open"]
     os_imported = ["imports os, which no exercise needs"]
-    assert unusual(b"# coding: rot13\nimport os\n") == unusual(source(b"# a\rimport os")[0].encode()) == os_imported
-    assert unusual(b"#" * 100_001) == ["has more than 100 kB"]
-    ordinary = b"import matplotlib.pyplot as plt, helper\nfrom . import b\nfrom pandas import c\nfrom helper import d\n"
-    assert unusual(ordinary, {"helper"}) == [] and unusual(b"import os", {"os"}) == os_imported
+    assert unusual("# coding: rot13\nimport os\n") == unusual(source(b"# a\rimport os")[0]) == os_imported
+    assert unusual("#" * 100_001) == ["has more than 100 kB"]
+    ordinary = "import matplotlib.pyplot as plt, helper\nfrom . import b\nfrom pandas import c\nfrom helper import d\n"
+    assert unusual(ordinary, {"helper"}) == [] and unusual("import os", {"os"}) == os_imported
 
 
 @pytest.mark.parametrize("code, phrases", [
-    (b"import math, sys\nimport os\nsys.path.append('x')\nos.chdir('/content')\nfrom google.colab import drive\n", []),
-    (b"import sys\nsys.modules['a'] = 1\n", ["uses sys"]), (b"import os as o\n", ["imports os, which no exercise needs"]),
-    (b"from os import system\n", ["imports os, which no exercise needs"]), (b"import os\nf(os)", ["uses os"]),
-    (b"import sys\nx = sys.", ["uses sys"])])
+    ("import math, sys\nimport os\nsys.path.append('x')\nos.chdir('/content')\nfrom google.colab import drive\n", []),
+    ("import sys\nsys.modules['a'] = 1\n", ["uses sys"]), ("import os as o\n", ["imports os, which no exercise needs"]),
+    ("from os import system\n", ["imports os, which no exercise needs"]), ("import os\nf(os)", ["uses os"]),
+    ("import sys\nx = sys.", ["uses sys"])])
 def test_a_notebook_s_usual_imports_are_not_unusual(code, phrases):
     assert unusual(code, is_notebook=True) == phrases
     assert "imports" in unusual(code)[0]

@@ -4,12 +4,9 @@ import shutil
 
 import pytest
 from helpers.arrivals import lay, notebook, read, right, zipped
-from helpers.names import file_name
 
 from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading.arrival import Problem, read_class
-from numpy_transformer.grading.report import write_feedback
-from numpy_transformer.grading.rows import Row
 
 
 def of(folder, files):
@@ -64,15 +61,18 @@ def test_a_class_is_always_read_in_the_same_order(tmp_path):
     files = {f"{name}/{exercise}.py": right(number) for name in ("b", "A", "ä", "a") for exercise, number in
              (("ex01_2", "01.2"), ("ex01_1", "01.1"))}
     read(tmp_path, dict(reversed(files.items())))
-    first, second = read_class(tmp_path)[0], read_class(tmp_path)[0]
+    first, second = read_class(tmp_path).students, read_class(tmp_path).students
     assert first == second and [student.name for student in first] == ["A", "a", "b", "ä"]
     assert [list(student.attempts) for student in first] == [["01.1", "01.2"]] * 4
 
 
 def test_names_are_unique_whatever_folders_are_called(tmp_path):
     students, _ = read(tmp_path, {f"{name}/ex01_1.py": right("01.1") for name in (
-        "Kim_1_assignsubmission_file", "Kim_2_assignsubmission_file", "Kim", "Kim (1)")})
-    assert sorted(students) == ["Kim (1)", "Kim (1)'", "Kim (2)", "Kim (Kim)"]
+        "Kim_1_assignsubmission_file", "Kim_2_assignsubmission_file", "Lee_3_assignsubmission_file",
+        "Ann_4_assignsubmission_file", "Kim", "Kim (1)", "Lee")})
+    assert {name: student.ids for name, student in students.items()} == {
+        "Ann": {"moodle": "4"}, "Kim (1)": {"moodle": "1"}, "Kim (2)": {"moodle": "2"}, "Lee": {"moodle": "3"},
+        "Kim": {}, "Kim (1) (Kim (1))": {}, "Lee (Lee)": {}}
 
 
 def test_nothing_that_is_there_is_called_missing(tmp_path):
@@ -111,7 +111,7 @@ def test_a_folder_of_downloads_is_no_class(tmp_path):
         assert path in str(error.value)
     for path in downloads():
         for place in (tmp_path / path, (tmp_path / path).parent):
-            assert [student.name for student in read_class(place)[0]] == ["kim", "lee"], place
+            assert [student.name for student in read_class(place).students] == ["kim", "lee"], place
     students, notes = read(tmp_path / "zips", {path.replace("/", ""): content for path, content in downloads().items()})
     assert len(students) == 6 and "holds downloads from Canvas and Gradescope and Moodle" in " ".join(notes)
     shutil.rmtree(tmp_path / "zips")
@@ -126,10 +126,7 @@ def test_a_student_s_files_may_have_names_that_canvas_gave(tmp_path):
 
 
 def test_what_the_command_wrote_is_no_student(tmp_path):
-    write_feedback([Row(name, "01.1", "ex01_1_softmax", "pass", points, 2, 0.1, "") for name, points in
-                    (("Kim", 2), (file_name("Łucja"), 1.6))], lay(tmp_path, {"feedback": None}) / "feedback")
     files = {name: "x" for name in ("scores.csv", "scores.csv.bak", "scores.json", "scores.png", "scores.csv.part",
                                     "grades-graded.csv", "lecture.html", "lecture.png")}
-    students, notes = read(tmp_path, {**files, "Kim/ex01_1.py": right("01.1"), "Lee/Kim.txt": "Kim\nIt is 2 of 2 points\n"})
-    assert sorted(students) == ["Kim", "Lee"]
-    assert notes == ["feedback holds feedback that this command wrote, and was left out"]
+    students, notes = read(tmp_path, {**files, "Kim/ex01_1.py": right("01.1"), "Lee/Kim.txt": "Kim\n2 of 2 points\n"})
+    assert sorted(students) == ["Kim", "Lee"] and notes == []

@@ -16,7 +16,7 @@ from helpers.hostile import EXERCISE, RIGHT, WRONG, attacks
 
 from numpy_transformer.cli import main
 from numpy_transformer.course.sandbox import best_layer
-from numpy_transformer.grading.arrival import unusual
+from numpy_transformer.grading.arrival.text import unusual
 
 posix = pytest.mark.skipif(os.name != "posix", reason="processes and links of POSIX")
 
@@ -152,11 +152,11 @@ def test_the_note_says_what_stopped_a_program(graded):
 
 
 def test_suspicious_names_are_found_in_code_but_not_in_comments():
-    source = (b'"""open and exec"""\nimport numpy as np, os.path, sys as s\nfrom math import exp\n# eval\n'
-              b"def f(x): import pickle; return open\nfrom json import loads as eval_\n")
+    source = ('"""open and exec"""\nimport numpy as np, os.path, sys as s\nfrom math import exp\n# eval\n'
+              "def f(x): import pickle; return open\nfrom json import loads as eval_\n")
     assert unusual(source) == ["imports json, os, pickle, sys, which no exercise needs", "uses open"]
-    assert unusual(RIGHT.encode()) == [] and unusual(b"import os\n(((((") == ["imports os, which no exercise needs"]
-    for text in (b"\xff\xfe", b"\0\0", b"-" * 90_000, b"(" * 90_000, b"# coding: nonsense\n", b"# coding: rot13\n",
-                 b"x = '\n"):
+    assert unusual(RIGHT) == [] and unusual("import os\n(((((") == ["imports os, which no exercise needs"]
+    assert unusual("x = f'open {exec} }'\ny = 'eval'\n") == ["uses exec"]
+    for text in ("\0\0", "-" * 90_000, "(" * 90_000, "# coding: nonsense\n", "x = '\n", '"' * 99_999, "f'" * 50_000):
         unusual(text)
-    assert unusual(b"#" * 200_000) == ["has more than 100 kB"]
+    assert unusual("#" * 200_000) == ["has more than 100 kB"]

@@ -29,8 +29,8 @@ def lay(folder, files):
 
 def read(folder, files, only=None):
     """The students by name, and the notes, of a folder with these files."""
-    students, notes = read_class(lay(folder, files), only)
-    return {student.name: student for student in students}, notes
+    whole = read_class(lay(folder, files), only)
+    return {student.name: student for student in whole.students}, whole.notes
 
 
 def zipped(files):

@@ -6,23 +6,25 @@ import gzip
 import io
 import lzma
 import re
+import shutil
 import stat
 import struct
 import tarfile
+import tempfile
 import zipfile
 import zlib
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from .items import A_LINK, Folder, Item, OnDisk, Unreadable
-from .text import file_name
+from .text import plausible
 
 NAME = re.compile(r"(.+?)\.(?:zip|tar|tgz|tbz2?|txz|tar\.(?:gz|bz2|xz))", re.I | re.S)
 LARGEST = 1 << 26                               # bytes of an archive of one student, and of what is in a tar
-LARGEST_CLASS = 1 << 30                         # bytes of the archive of a class in another archive
+LARGEST_CLASS = 1 << 28                         # bytes of the archive of a class in another archive
 ENTRIES = 20_000                                # of one student's archive
 DEPTH = 4                                       # of archives in archives
-DEEPEST = 20                                    # folders in folders; of deeper ones the last are kept
+DEEPEST = 20                                    # folders in folders; of deeper ones the first and the last are kept
 BROKEN = (zipfile.BadZipFile, tarfile.TarError, OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, struct.error,
           NotImplementedError, RuntimeError, OverflowError, IndexError, KeyError, MemoryError)
 DAMAGED = "is damaged or not an archive at all; create it again and check that it opens on another computer"
@@ -37,6 +39,10 @@ def stem_of(name):
     return NAME.fullmatch(name)[1]
 
 
+class TooMuch(Unreadable):
+    """An archive that expands too far."""
+
+
 @contextlib.contextmanager
 def opened(item, whole_class=False):
     """Yields the Folder of an archive, whose files can be read until the end of the block. Raises Unreadable.
@@ -49,9 +55,7 @@ def opened(item, whole_class=False):
             with item.open() as file:
                 start = file.read(4)
             if start[:2] == b"PK":
-                on_disk = whole_class and isinstance(item, OnDisk)
-                most = LARGEST_CLASS if whole_class else LARGEST
-                source = stack.enter_context(item.open()) if on_disk else io.BytesIO(item.read(most))
+                source = stack.enter_context(class_file(item)) if whole_class else io.BytesIO(item.read(LARGEST))
                 folder = read_zip(source, item, whole_class)
             else:
                 folder = read_tar(item, start)
@@ -60,6 +64,20 @@ def opened(item, whole_class=False):
         except BROKEN as error:
             raise Unreadable(DAMAGED) from error
         yield folder
+
+
+@contextlib.contextmanager
+def class_file(item):
+    """Yields the archive of a class as a file on the disk: the file itself, or a copy if it lies in another archive."""
+    with item.open() as file:
+        if isinstance(item, OnDisk):
+            yield file
+            return
+        if item.size > LARGEST_CLASS:
+            raise Unreadable(f"is larger than {LARGEST_CLASS >> 20} MB; unpack the archive around it")
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(file, copy)
+            yield copy
 
 
 @contextlib.contextmanager
@@ -96,12 +114,11 @@ def read_zip(source, item, whole_class):
         raise Unreadable(f"holds {len(infos)} files, more than {ENTRIES}; hand in only the files with your code")
     top = Folder(item.name, item.where, inside={})
     for info in infos:
-        names = parts(zip_name(info))
-        folder = top.folder(names if info.is_dir() else names[:-1])
-        if names and not info.is_dir():
-            folder.inside[names[-1]] = InZip(names[-1], f"{folder.where}/{names[-1]}" if folder.where else names[-1],
-                                             modified=zip_time(info), size=info.file_size, problem=zip_problem(info),
-                                             archive=archive, info=info)
+        keys = parts(zip_name(info))
+        folder = top.folder(keys if info.is_dir() else keys[:-1])
+        if keys and not info.is_dir():
+            folder.inside[keys[-1]] = InZip(**folder.names_of(keys[-1]), modified=zip_time(info), size=info.file_size,
+                                            problem=zip_problem(info), archive=archive, info=info)
     return top
 
 
@@ -126,16 +143,14 @@ def zip_name(info):
 
 
 def parts(name):
-    """Returns the names in a path of an archive, without any that would lead out of it."""
-    path_parts = [part for part in name.replace("\\", "/").split("\0")[0].split("/") if part not in ("", ".", "..")]
-    return [file_name(part if len(part) < 256 else f"{part[:99]}...{part[-99:]}") for part in path_parts[-DEEPEST:]]
+    """Returns the names in a path of an archive, without any that would lead out of it. The first one is never left out."""
+    names = [part for part in name.replace("\\", "/").split("\0")[0].split("/") if part not in ("", ".", "..")]
+    return names if len(names) <= DEEPEST else [names[0], *names[1 - DEEPEST:]]
 
 
 def zip_time(info):
-    """Returns the time of an entry, which is the local time of the computer that wrote it."""
-    with contextlib.suppress(ValueError, OverflowError, OSError):
-        return datetime(*info.date_time).astimezone() if info.date_time[0] > 1980 else None
-    return None
+    """Returns the time of an entry, which is the local time of the computer that wrote it, or None."""
+    return plausible(lambda: datetime(*info.date_time).astimezone())
 
 
 def zip_problem(info):
@@ -171,20 +186,18 @@ def read_tar(item, start):
         with OPENERS[start[:2]](io.BytesIO(data)) as file:
             data = file.read(LARGEST + 1)
         if len(data) > LARGEST:
-            raise Unreadable(f"holds more than {LARGEST >> 20} MB; hand in only the files with your code")
+            raise TooMuch(f"holds more than {LARGEST >> 20} MB; hand in only the files with your code")
     archive = tarfile.open(fileobj=io.BytesIO(data), mode="r:")
-    top = Folder(item.name, item.where, inside={})
+    top = Folder(item.name, item.where, size=len(data), inside={})
     for count, info in enumerate(archive):
         if count >= ENTRIES:
             raise Unreadable(f"holds more than {ENTRIES} files; hand in only the files with your code")
-        names = parts(info.name)
-        folder = top.folder(names if info.isdir() else names[:-1])
-        if names and not info.isdir():
+        keys = parts(info.name)
+        folder = top.folder(keys if info.isdir() else keys[:-1])
+        if keys and not info.isdir():
             problem = "" if info.isfile() else "is not an ordinary file"
             if info.issym() or info.islnk():
                 problem = A_LINK
-            modified = datetime.fromtimestamp(info.mtime, timezone.utc) if 0 < info.mtime < 1 << 33 else None
-            folder.inside[names[-1]] = InTar(names[-1], f"{folder.where}/{names[-1]}" if folder.where else names[-1],
-                                             modified=modified, size=info.size, problem=problem, archive=archive,
-                                             info=info)
+            folder.inside[keys[-1]] = InTar(**folder.names_of(keys[-1]), size=info.size, problem=problem, archive=archive,
+                                            modified=plausible(datetime.fromtimestamp, info.mtime, timezone.utc), info=info)
     return top

@@ -1,4 +1,4 @@
-"""How each system names what students hand in. Each name at the top of a delivery gives its owner.
+"""How Canvas, Moodle and Blackboard name what students hand in: each name at the top of a delivery gives its owner.
 
 Read in the systems' published code (facts, no code):
 Canvas      instructure/canvas-lms, lib/content_zipper.rb at 05e9653. A file is NAME_USERID_FILEID_FILE, where NAME is
@@ -11,8 +11,7 @@ Moodle      moodle/moodle, mod/assign/classes/downloader.php. A folder is NAME_I
             full name without _, the word for "Participant" in blind marking, or the name of a group; ID is the number
             in "Participant ID" of the grading worksheet.
 Blackboard  ASSIGNMENT_LOGIN_attempt_2026-11-20-23-59-01_FILE, and a text file without FILE for each attempt.
-Gradescope  folders submission_ID beside submission_metadata.yml (gradescope.py).
-GitHub      folders ASSIGNMENT-LOGIN, in the folder ASSIGNMENT-submissions that `gh classroom clone` makes (github.py).
+Gradescope and GitHub have files of their own: gradescope.py, github.py.
 
 The entries of Canvas's and Moodle's archives carry the time of the download, so these systems tell no time. Neither do
 plain folders: the time of a file is often that of copying. It serves only to put several files for one exercise in order.
@@ -20,10 +19,13 @@ plain folders: the time of a file is often that of copying. It serves only to pu
 
 import re
 import unicodedata
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from .text import folded, one_line
+from .text import folded, one_line, plausible
+
+LONGEST = 200                                   # characters of a name or an id
 
 CANVAS = re.compile(r"(?P<name>[^\W_]\S*?)_(?:(?P<late>LATE)_)?(?P<id>\d+)_(?:(?P<file>\d{3,})_(?P<rest>.+)|"
                     r"(?P<kind>text|link)(?:-\d+)?\.html)", re.S)
@@ -37,7 +39,7 @@ PLAIN = re.compile(r"(?P<name>.+?)[ _-]+(?P<rest>(?:ex(?:ercise)?[ _.-]?\d{1,2}(
 
 @dataclass(frozen=True)
 class Owner:
-    """Who handed something in.
+    """Who handed something in. All its texts are single lines of printable characters.
 
     Parameters:
         key : (system, id), the same for everything of one student
@@ -57,30 +59,59 @@ class Owner:
     time_from: str = "a folder does not tell"
     kind: str = ""
 
+    def __post_init__(self):
+        object.__setattr__(self, "name", one_line(self.name, LONGEST) or "?")
+        object.__setattr__(self, "ids", {kind: one_line(value, LONGEST) for kind, value in self.ids.items() if value.strip()})
 
-def owner_by_system(name, is_folder):
-    """Returns the Owner of something that Canvas, Moodle or Blackboard named, else None."""
+    def as_data(self):
+        """Returns the owner as values for JSON."""
+        return {**vars(self), "submitted": self.submitted and self.submitted.isoformat()}
+
+    @classmethod
+    def from_data(cls, values):
+        """Returns the Owner with these values, as `as_data` gives them."""
+        submitted = values["submitted"] and datetime.fromisoformat(values["submitted"])
+        return cls(**{**values, "key": tuple(values["key"]), "submitted": submitted})
+
+
+def moodle_owner(name):
+    """Returns the Owner of something that Moodle named, else None."""
     match = MOODLE.fullmatch(name)
-    if match:
-        number = match["id"]
-        person = one_line(match["name"]) or "?"
-        text = "text" if match["kind"] == "onlinetext" else ""
-        return Owner(("moodle", number or folded(person)), person, {"moodle": number} if number else {},
-                     match["rest"] or "", time_from="Moodle does not tell", kind=text)
-    if is_folder:
+    if not match:
         return None
+    number, person = match["id"], one_line(match["name"], LONGEST)
+    return Owner(("moodle", number or folded(person)), person, {"moodle": number} if number else {}, match["rest"] or "",
+                 time_from="Moodle does not tell", kind="text" if match["kind"] == "onlinetext" else "")
+
+
+def canvas_owner(name):
+    """Returns the Owner of something that Canvas named, else None."""
     match = ANONYMOUS.fullmatch(name)
     if match:
         return canvas(match, "anonymous", f"anon_{match['id']}", match["id"])
     match = CANVAS.fullmatch(name)
-    if match and is_canvas_name(match["name"]):
-        return canvas(match, "canvas", match["name"], match["id"])
+    return canvas(match, "canvas", match["name"], match["id"]) if match and is_canvas_name(match["name"]) else None
+
+
+def blackboard_owner(name):
+    """Returns the Owner of something that Blackboard named, else None."""
     match = BLACKBOARD.fullmatch(name)
-    if match:
-        submitted = datetime.strptime(match["time"], "%Y-%m-%d-%H-%M-%S").astimezone()
-        return Owner(("login", match["id"]), match["id"], {"login": match["id"]}, match["rest"] or "",
-                     submitted=submitted, time_from="Blackboard", kind="" if match["rest"] else "receipt")
-    return None
+    if not match:
+        return None
+    submitted = plausible(lambda: datetime.strptime(match["time"], "%Y-%m-%d-%H-%M-%S").astimezone())
+    return Owner(("login", match["id"]), match["id"], {"login": match["id"]}, match["rest"] or "", submitted=submitted,
+                 time_from="Blackboard" if submitted else "Blackboard's name has no possible time",
+                 kind="" if match["rest"] else "receipt")
+
+
+NAMED_BY = {"Canvas": canvas_owner, "Moodle": moodle_owner, "Blackboard": blackboard_owner}
+
+
+def naming_system(names):
+    """Returns the system that gave most of these names, "" if none did."""
+    counts = {system: sum(owner(name) is not None for name in names) for system, owner in NAMED_BY.items()}
+    most = max(counts, key=counts.get)
+    return most if 2 * counts[most] > len(names) else ""
 
 
 def is_canvas_name(name):
@@ -93,10 +124,14 @@ def canvas(match, system, name, number):
                  int(match["file"] or 0), time_from="Canvas does not tell", kind=match["kind"] or "")
 
 
-def plain_owner(name, rest=""):
-    """Returns the Owner of a folder or file that is named after the student."""
-    name = one_line(name).strip(" _-") or "?"
-    return Owner(("name", name), name, rest=rest)
+def plain_owner(name, rest="", key=None):
+    """Returns the Owner of a folder or file that is named after the student.
+
+    Parameters:
+        key : the name as the disk or the archive has it, if it is that of a folder
+    """
+    shown = one_line(name, LONGEST).strip(" _-") or "?"
+    return Owner(("name", shown if key is None else key), shown, rest=rest)
 
 
 def split_plain(name):
@@ -106,22 +141,24 @@ def split_plain(name):
 
 
 def distinct_names(owners):
-    """Returns {key: name} with different names: students with the same name get their id in brackets.
+    """Returns {key: name} with different names. Nobody can take another student's name.
+
+    Students of one name whom a system tells apart get its id in brackets. Of several folders, the one that is called
+    exactly so keeps the name; the others get theirs in brackets, as it is on the disk.
 
     Parameters:
         owners : {key: Owner}
     """
-    same = {}
-    for key, owner in owners.items():
-        same.setdefault(owner.name, []).append(key)
-    names = {}
-    for name, keys in same.items():
-        for key in keys:
-            names[key] = name if len(keys) == 1 else f"{name} ({owners[key].ids.get(key[0], key[1])})"
-    taken = set()
-    for key in sorted(names, key=str):
-        while names[key] in taken:
-            names[key] += "'"
-        taken.add(names[key])
+    names, taken = {}, set()
+    told_apart = Counter(owner.name for key, owner in owners.items() if key[0] != "name")
+    for key in sorted(owners, key=lambda key: (key[0] == "name", key[1] != owners[key].name, key)):
+        name = owners[key].name
+        if key[0] != "name" and told_apart[name] > 1:
+            name = f"{name} ({one_line(owners[key].ids.get(key[0], key[-1]), LONGEST)})"
+        elif name in taken:
+            name = f"{name} ({ascii(key[-1])[1:-1]})"
+        while name in taken:
+            name += "'"
+        names[key] = name
+        taken.add(name)
     return names
-

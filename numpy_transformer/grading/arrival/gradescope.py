@@ -16,6 +16,9 @@ import json
 import re
 from datetime import datetime
 
+from .formats import Owner
+from .text import plausible
+
 METADATA = "submission_metadata.yml"
 KEY = re.compile(r"(['\"]?)([\w.-]+)\1:\s*")
 FIELD = re.compile(r"  (:\w+):(?: (.*))?")
@@ -27,7 +30,7 @@ LARGEST = 1 << 28                               # bytes; the results of all test
 def submissions(text):
     """Returns {folder: ([{"name": ..., "sid": ..., "email": ...}, ...], time or None)}."""
     folders, people, section = {}, [], ""
-    for line in text.splitlines():
+    for line in text.replace("\r\n", "\n").split("\n"):         # splitlines() would also split at what a student's name contains
         key = KEY.fullmatch(line)
         if key:
             people, section = [], ""
@@ -47,6 +50,37 @@ def submissions(text):
     return folders
 
 
+def read_metadata(items):
+    """Returns {folder: what `submissions` gives} from the metadata among some items, {} without them."""
+    for item in items:
+        if item.name == METADATA and not item.is_folder:
+            return submissions(item.read(LARGEST).decode("utf-8", "replace"))
+    return {}
+
+
+def owners_of(item, metadata):
+    """Returns the Owners of an item beside the metadata: the submitters of a folder; [] for a file, which is no student's."""
+    if not item.is_folder:
+        return []
+    return owners_of_submission(item.name, *metadata[item.name]) if item.name in metadata else None
+
+
+def owners_of_submission(folder, people, submitted):
+    """Returns the Owners of a submission: its submitters, or the submission itself if it has none.
+
+    Parameters:
+        folder : its name, such as "submission_409194023"
+        people, submitted : as `submissions` gives them
+    """
+    told = {"submitted": submitted, "time_from": "Gradescope" if submitted else "Gradescope tells no possible time"}
+    owners = []
+    for person in people:
+        kind, number = next(((kind, person[kind]) for kind in ("sid", "email", "name") if person.get(kind)), ("", folder))
+        ids = {"gradescope": person.get("sid", ""), "email": person.get("email", "")}
+        owners.append(Owner(("gradescope", kind, number), person.get("name") or number, ids, **told))
+    return owners or [Owner(("gradescope", "", folder), folder, {"gradescope": folder}, **told)]
+
+
 def set_time(folders, text):
     folder = next(reversed(folders))
     people, known = folders[folder]
@@ -59,10 +93,7 @@ def time_of(text):
     if not match:
         return None
     zone = match[7].replace("Z", "+0000").replace("UTC", "+0000").replace(":", "")
-    try:
-        return datetime.strptime(f"{'-'.join(match.groups()[:6])} {zone}", "%Y-%m-%d-%H-%M-%S %z")
-    except ValueError:
-        return None
+    return plausible(datetime.strptime, f"{'-'.join(match.groups()[:6])} {zone}", "%Y-%m-%d-%H-%M-%S %z")
 
 
 def scalar(text):

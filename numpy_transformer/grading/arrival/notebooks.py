@@ -90,24 +90,38 @@ def quote_after(line, inside):
     return inside
 
 
-def code_for(name, cells, tagged=()):
-    """Returns the source for one exercise: what defines `name`, and the imports and helpers that it needs, in order.
+class Notebook:
+    """The code cells of a notebook, split into statements once for all exercises.
 
     Parameters:
-        name : of the function or class
-        cells : all Cells of the notebook that belong to no file of their own
-        tagged : those among them that are tagged with the exercise; they are taken as a whole
+        cells : its NotebookCells that belong to no file of their own
     """
-    parts = [(statement, cell) for cell in cells for statement in statements(cell.source)]
-    binding = {}                                # {name: indices of the statements that define it}
-    for index, (statement, _) in enumerate(parts):
-        for bound in statement.binds if statement.kind != "other" else ():
-            binding.setdefault(bound, []).append(index)
-    needed = {index for index, (_, cell) in enumerate(parts) if any(cell is one for one in tagged)}
-    wanted = [name, "*", *(word for index in needed for word in parts[index][0].uses)]
-    while wanted:
-        for index in binding.pop(wanted.pop(), ()):
-            if index not in needed:
-                needed.add(index)
-                wanted += parts[index][0].uses
-    return "\n\n".join(parts[index][0].text.strip("\n") for index in sorted(needed)) + "\n"
+
+    def __init__(self, cells):
+        self.cells = cells
+        self.source = "\n\n".join(cell.source for cell in cells) + "\n"
+        self.parts = [(statement, cell) for cell in cells for statement in statements(cell.source)]
+        self.statements = [statement for statement, _ in self.parts]
+        self.binding = {}                       # {name: indices of the statements that define it}
+        for index, statement in enumerate(self.statements):
+            for bound in statement.binds if statement.kind != "other" else ():
+                self.binding.setdefault(bound, []).append(index)
+
+    def code_for(self, name, tagged=()):
+        """Returns the source for one exercise: what defines `name`, and the imports and helpers that it needs, in order.
+
+        Parameters:
+            name : of the function or class
+            tagged : the cells that are tagged with the exercise; they are taken as a whole
+        """
+        whole = {id(cell) for cell in tagged}
+        needed = {index for index, (_, cell) in enumerate(self.parts) if id(cell) in whole}
+        wanted, seen = [name, "*", *(word for index in needed for word in self.statements[index].uses)], set()
+        while wanted:
+            word = wanted.pop()
+            for index in self.binding.get(word, ()) if word not in seen else ():
+                if index not in needed:
+                    needed.add(index)
+                    wanted += self.statements[index].uses
+            seen.add(word)
+        return "\n\n".join(self.statements[index].text.strip("\n") for index in sorted(needed)) + "\n"

@@ -15,6 +15,7 @@ class File:
     submitted: datetime | None = None           # with a time zone
     time_from: str = ""                         # what says so: "Gradescope", or "Canvas does not tell"
     late: bool = False                          # the delivery itself says that it is late, as Canvas does
+    unusual: list = field(default_factory=list) # what it does that no exercise needs, as phrases
 
 
 @dataclass
@@ -40,3 +41,28 @@ class Student:
     files: dict = field(default_factory=dict)   # {module file name: bytes}, under the names that other files import
     problems: list = field(default_factory=list)
     remarks: dict = field(default_factory=dict)     # {number: [sentence, ...]} for the teacher and the student
+
+
+def as_data(student):
+    """Returns a Student as values for JSON, without the name and the ids, which the names at the top tell."""
+    return {"attempts": {number: [{**vars(file), "content": file.content.decode(), **time(file)} for file in files]
+                         for number, files in student.attempts.items()},
+            "files": {name: content.decode() for name, content in student.files.items()},
+            "problems": [{**vars(problem), **time(problem)} for problem in student.problems], "remarks": student.remarks}
+
+
+def time(entry):
+    return {"submitted": entry.submitted and entry.submitted.isoformat()}
+
+
+def from_data(name, ids, values):
+    """Returns the Student with these values, as `as_data` gives them."""
+    def restored(kind, entry, **changed):
+        submitted = entry["submitted"] and datetime.fromisoformat(entry["submitted"])
+        return kind(**{**entry, "submitted": submitted, **changed})
+
+    attempts = {number: [restored(File, entry, content=entry["content"].encode()) for entry in entries]
+                for number, entries in values["attempts"].items()}
+    files = {name: content.encode() for name, content in values["files"].items()}
+    return Student(name, ids, attempts, files, [restored(Problem, entry) for entry in values["problems"]],
+                   values["remarks"])

@@ -1,4 +1,7 @@
-"""Looks through everything that one student handed in for Python source, in folders, archives and notebooks."""
+"""Looks through everything that one student handed in for Python source, in folders, archives and notebooks.
+
+Whatever goes wrong while a file is read is said of this file, and the others are read all the same.
+"""
 
 import html
 import re
@@ -20,7 +23,11 @@ KINDS = {suffix: kind for kind, suffixes in DOCUMENTS.items() for suffix in suff
 PACKED = {".rar", ".7z", ".gz", ".bz2", ".xz", ".zipx", ".sit"}
 HAND_IN = "hand in the .py file, or a notebook (.ipynb)"
 DEEPEST = 15                                    # folders in folders
-MOST_FILES, MOST_BYTES = 20_000, 1 << 28        # of one student
+MOST_FILES, MOST_BYTES = 20_000, 1 << 28        # of one student, unpacked
+
+
+class OutOfTime(Exception):
+    """Raised, wherever the program is, when the time for reading what one student handed in has run out."""
 
 
 @dataclass
@@ -34,7 +41,6 @@ class FoundFile:
         spare : numbers of exercises whose functions it defines too; it counts for them if no other file does
         mislabeled : True if its name speaks of another exercise
         sources : {number: source}, "" for the source of the whole file
-        is_starter : True if it came with the assignment
     """
 
     name: str
@@ -48,7 +54,6 @@ class FoundFile:
     defined: frozenset = frozenset()
     mislabeled: bool = False
     remarks: list = field(default_factory=list)
-    is_starter: bool = False
 
     def source(self, number):
         return self.sources.get(number, self.sources.get("", ""))
@@ -62,6 +67,7 @@ class Search:
         problems : (where, number, sentence) of what could not be read
         strays : (where, sentence) of what is no work on an exercise, as far as one can tell without reading it
         others : names of files that are of no interest
+        is_over : True after the time has run out; no further file is read
     """
 
     found: list = field(default_factory=list)
@@ -70,6 +76,7 @@ class Search:
     others: list = field(default_factory=list)
     files: int = 0
     bytes: int = 0
+    is_over: bool = False
 
     def visit(self, item, name=None, folders=(), depth=0):
         """Looks at a file, or at a folder or an archive and everything in it.
@@ -81,6 +88,8 @@ class Search:
         """
         name = item.name if name is None else name
         self.files += 1
+        if self.is_over:
+            return
         try:
             if self.files > MOST_FILES or len(folders) > DEEPEST:
                 raise Unreadable("is one of too many files or folders; hand in only the files with your code")
@@ -93,23 +102,35 @@ class Search:
                 self.visit_file(item, name, folders)
         except Unreadable as error:
             self.add_problem(item, name, folders, str(error))
+        except OutOfTime:
+            self.is_over = True
+            self.add_problem(item, name, folders, "was not read to its end, and nothing after it, because reading all that was "
+                             "handed in took too long; hand in only the files with your code")
+        except Exception as error:              # whatever a file can do to a parser is a problem of this file
+            self.add_problem(item, name, folders, f"could not be read ({type(error).__name__}); save it again, or hand in a "
+                             ".py file")
 
     def visit_archive(self, item, name, folders, depth):
         if depth >= archives.DEPTH:
             raise Unreadable("is an archive in too many other archives; hand in only the files with your code")
-        self.count(item)
-        with archives.opened(item) as top:
-            for child in top.children():
-                self.visit(child, None, (name, *folders), depth + 1)
+        self.count(item.size)
+        try:
+            with archives.opened(item) as top:
+                self.count(top.size)
+                for child in top.children():
+                    self.visit(child, None, (name, *folders), depth + 1)
+        except archives.TooMuch:
+            self.bytes += archives.LARGEST      # which it has taken to find out
+            raise
 
     def visit_file(self, item, name, folders):
         stem = names.stem_of(name)
         suffix = "." + name.rpartition(".")[2].lower() if "." in name.lstrip(".") else ""
         if stem is not None or not suffix:
-            self.count(item)
+            self.count(item.size)
             self.read(item, name, folders, name if stem is None else stem)
         elif suffix in (".html", ".htm") and not item.problem:
-            self.count(item)
+            self.count(item.size)
             self.read_page(item, name)
         elif suffix in KINDS:
             remedy = "hand in a zip or the .py files" if suffix in PACKED else HAND_IN
@@ -119,8 +140,8 @@ class Search:
         elif not name.startswith("."):
             self.others.append(name)
 
-    def count(self, item):
-        self.bytes += item.size
+    def count(self, size):
+        self.bytes += size
         if self.bytes > MOST_BYTES:
             raise Unreadable(f"was not read, because all files together hold more than {MOST_BYTES >> 20} MB; hand in "
                              "only the files with your code")
@@ -166,24 +187,23 @@ class Search:
                                 spare, defined, mislabeled, remarks))
 
     def read_notebook(self, content, item, name, folders, stem):
-        every, remarks = notebooks.code_cells(content)
-        for cell in every:
-            written = names.stem_of(cell.writes.rpartition("/")[2]) if cell.writes else None
-            if written:
-                self.add(item, cell.writes.rpartition("/")[2], (name, *folders), written, cell.source, [], True)
-        every = [cell for cell in every if not cell.writes]
+        cells, remarks = notebooks.code_cells(content)
+        for cell in cells:
+            written = cell.writes.rpartition("/")[2]
+            if names.stem_of(written):
+                self.add(item, written, (name, *folders), names.stem_of(written), cell.source, [], True)
+        notebook = notebooks.Notebook([cell for cell in cells if not cell.writes])
         tagged = {}
-        for cell in every:
+        for cell in notebook.cells:
             for number in {number for tag in cell.tags for number in names.tagged(tag)}:
                 tagged.setdefault(number, []).append(cell)
         plain, marks = names.split_marks(stem)
-        whole = "\n\n".join(cell.source for cell in every) + "\n"
-        answers, spare, defined, mislabeled = names.exercises_answered(plain, folders, statements(whole))
+        answers, spare, defined, mislabeled = names.exercises_answered(plain, folders, notebook.statements)
         answers = tuple(sorted({*answers, *tagged}))
         by_number = {number: name for name, number in names.functions().items()}
-        sources = {number: notebooks.code_for(by_number[number], every, tagged.get(number, ()))
+        sources = {number: notebook.code_for(by_number[number], tagged.get(number, ()))
                    for number in (*answers, *spare) if number in defined or number in tagged}
-        self.found.append(FoundFile(name, item.where, (*reversed(folders), name), {"": whole, **sources}, marks,
+        self.found.append(FoundFile(name, item.where, (*reversed(folders), name), {"": notebook.source, **sources}, marks,
                                 item.modified, answers, spare, defined, mislabeled, remarks))
 
     def add_problem(self, item, name, folders, sentence):
@@ -196,17 +216,21 @@ class Search:
         else:
             self.strays.append((item.where, sentence))
 
-    def unassigned(self):
-        """Returns the names of files that belong to no exercise."""
-        return {*self.others, *(where.rpartition("/")[2] for where, _ in self.strays),
-                *(one.name for one in self.found if not one.answers and not one.spare)}
 
-    def forget(self, those):
-        """Drops what `unassigned` names, except Python files, which others may import."""
-        self.others = [name for name in self.others if name not in those]
-        self.strays = [stray for stray in self.strays if stray[0].rpartition("/")[2] not in those]
-        for one in self.found:
-            one.is_starter = one.name in those and not one.answers
+def search_item(item, owner):
+    """Returns the Search of an item that a student handed in."""
+    search = Search()
+    if owner.kind == "link":
+        search.problems.append((item.where, "", "holds only a link to something elsewhere; hand in the file itself"))
+    elif item.is_folder and not item.problem:
+        try:
+            for child in item.children():
+                search.visit(child)
+        except Unreadable as error:
+            search.problems.append((item.where, "", str(error)))
+    else:
+        search.visit(item, owner.rest or item.name)
+    return search
 
 
 def text_of_page(page):

@@ -9,7 +9,7 @@ from . import names
 from .records import File, Problem, Student
 from .search import HAND_IN
 from .statements import modules
-from .text import first_names, one_line
+from .text import first_names, one_line, unusual
 
 OTHER_IMPORTS = re.compile(r"^[ \t]*(?:from[ \t]+(?!(?:numpy|math|typing|__future__)\b)|"
                            r"import[ \t]+(?!(?:numpy|math|typing)\b[^,\n]*$))", re.M)
@@ -26,8 +26,6 @@ def build_student(name, owners_and_searches, only=None):
         only : numbers of the exercises that are graded; None: all
     """
     student = Student(name)
-    for owner, _ in owners_and_searches:
-        student.ids |= owner.ids
     owned_files = [(owner, one) for owner, search in owners_and_searches for one in search.found]
     claims = files_by_exercise(owned_files, only)
     for number in sorted(claims):
@@ -36,6 +34,9 @@ def build_student(name, owners_and_searches, only=None):
     used = {id(one) for claim in claims.values() for _, one in claim}
     left_over = [(owner, one) for owner, one in owned_files
                  if id(one) not in used and not (student.attempts and is_helper(one, imported))]
+    modules_of_own = {name.partition("/")[0].removesuffix(".py") for name in student.files}
+    for file in (file for files in student.attempts.values() for file in files):
+        file.unusual = unusual(file.content.decode(), modules_of_own, is_notebook=".ipynb" in file.where.lower())
     return student, add_problems(student, owners_and_searches, claims, left_over)
 
 
@@ -109,21 +110,27 @@ def add_files(student, owned_files):
     """Adds all Python files under the names by which they import each other. Returns the modules that they import."""
     imported = {module for _, one in owned_files for text in one.sources.values() if OTHER_IMPORTS.search(text)
                 for module in modules(text)}
+    packages = files_by_ending(owned_files)
     for _, one in sorted(owned_files, key=lambda pair: (pair[1].marks, pair[0].order, pair[1].where)):
         stem = module_name(one)
         content = one.sources[""].encode("utf-8", "replace")
         is_helper = not one.answers and one.name.lower().endswith(".py")
         if stem.isidentifier() and stem not in NOT_SHADOWED and (is_helper or stem in imported):
             student.files[f"{stem}.py"] = content
-        for path in {path for module in imported for path in paths(module)}:
-            if one.path[-len(path):] == path:
-                student.files["/".join(path)] = content
+    for path in sorted({path for module in imported for path in paths(module)} & packages.keys()):
+        student.files["/".join(path)] = packages[path].sources[""].encode("utf-8", "replace")
     for number, attempts in student.attempts.items():
         content = attempts[-1].content
         student.files[attempts[-1].name] = content
         for alias in aliases(number) & imported - NOT_SHADOWED:
             student.files[f"{alias}.py"] = content
     return imported
+
+
+def files_by_ending(owned_files):
+    """Returns {the last names of a path: the FoundFile that lies there}; of several, the newest."""
+    newest_last = sorted(owned_files, key=lambda pair: (pair[1].marks, pair[0].order, pair[1].where))
+    return {one.path[i:]: one for _, one in newest_last for i in range(len(one.path))}
 
 
 def module_name(one):
@@ -154,13 +161,16 @@ def add_problems(student, owners_and_searches, claims, left_over):
         student.problems += [problem(owner, *entry) for entry in search.problems]
     strays = [problem(owner, where, "", sentence) for owner, search in owners_and_searches
               for where, sentence in search.strays]
-    strays += [problem(owner, one.where, "", why_unused(one)) for owner, one in left_over if not one.is_starter]
+    strays += [problem(owner, one.where, "", why_unused(one)) for owner, one in left_over]
+    is_clone = any(owner.key[0] == "github" for owner, _ in owners_and_searches)
     skeletons = [number for number, claim in claims.items() if all(is_skeleton(one, number) for _, one in claim)]
-    for number in skeletons if strays else ():
+    for number in skeletons if strays and not is_clone else ():
         student.remarks.setdefault(number, []).extend(f"{entry.where}: {entry.sentence.rstrip('.')}" for entry in strays)
-    if student.attempts or student.problems:
-        return [f"{student.name}: {stray.where}: {stray.sentence}" for stray in strays]
+    if student.attempts or student.problems:    # in a clone, other files came with the assignment
+        return [] if is_clone else [f"{student.name}: {stray.where}: {stray.sentence}" for stray in strays]
     others = [(owner, name) for owner, search in owners_and_searches for name in search.others]
+    if is_clone:
+        return [f"{student.name} handed in nothing: there is no file of an exercise"]
     if not strays and others:
         where = first_names([name for _, name in others])
         strays = [problem(others[-1][0], where, "", f"is no exercise's file; {HAND_IN} of the exercise")]

@@ -1,13 +1,15 @@
 """Text from students and file systems as one printable line, and what is unusual in a student's file."""
 
 import contextlib
-import io
-import tokenize
+import re
 import unicodedata
 
 from ...course.sandbox.inside.limits import SPARE
+from .statements import TEXTS
 
-SCANNED = 100_000                               # bytes that `unusual` reads
+SCANNED = 100_000                               # characters that `unusual` reads
+IN_BRACES = re.compile(r"\{([^{}\n]*)")
+WORDS = re.compile(r"[^\W\d]\w*|\.\.\.|[^\w\s]|\n")
 EXPECTED_IMPORTS = {"numpy", "math", "typing", "__future__"}
 USUAL_IN_NOTEBOOKS, USUAL_ATTRIBUTES = {"sys", "os"}, {"path", "version", "getcwd", "chdir", "listdir"}
 UNUSUAL = {"open", "exec", "eval", "compile", "__import__", "__builtins__", "ctypes", "sys", "os", "gc", "globals",
@@ -37,6 +39,15 @@ def file_name(raw):
     return unicodedata.normalize("NFC", raw)
 
 
+def plausible(make, *arguments):
+    """Returns the datetime that a function makes of these arguments, or None if there is no such time in this age."""
+    try:
+        moment = make(*arguments)
+        return moment if moment and 1980 < moment.year < 2200 else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
 def folded(name):
     """Returns a name without differences of case and encoding, for comparisons."""
     return unicodedata.normalize("NFKC", name).casefold()
@@ -49,29 +60,33 @@ def first_names(names, most=5):
     return ", ".join(names[:most]) + more
 
 
-def unusual(content, own_modules=(), is_notebook=False):
+def unusual(source, own_modules=(), is_notebook=False):
     """Returns what a student's file does that no exercise needs, for the teacher to look at, as phrases.
 
-    Reads tokens instead of parsing, because a malicious file can crash the parser.
+    Looks at words instead of parsing, because a malicious file can crash a parser, and slow a tokenizer down.
 
     Parameters:
         own_modules : names of the student's other files
         is_notebook : if True, importing sys or os and using their paths is usual
     """
-    imports, uses, statement = set(), set(), []
-    # A file that is not valid Python ends the loop early; the names found before that are returned.
-    with contextlib.suppress(SyntaxError, tokenize.TokenError, ValueError):
-        for token in tokenize.generate_tokens(io.StringIO(content[:SCANNED].decode("utf-8", "replace")).readline):
-            if token.type == tokenize.NEWLINE or token.string in (";", ":"):
-                note(statement, imports, uses, is_notebook)
-                statement = []
-            elif token.type in (tokenize.NAME, tokenize.OP):
-                statement.append(token.string)
-        note(statement, imports, uses, is_notebook)
+    imports, uses, statement, depth = set(), set(), [], 0
+    for word in WORDS.findall(TEXTS.sub(code_in, source[:SCANNED]).replace("\\\n", " ")):
+        depth = max(0, depth + (word in "([{") - (word in ")]}"))
+        if word in ";:" or word == "\n" and not depth:
+            note(statement, imports, uses, is_notebook)
+            statement = []
+        elif word != "\n":
+            statement.append(word)
+    note(statement, imports, uses, is_notebook)
     imports -= EXPECTED_IMPORTS.union(SPARE, set(own_modules) - UNUSUAL)
     phrases = [f"imports {', '.join(sorted(imports))}, which no exercise needs"] if imports else []
     phrases += [f"uses {', '.join(sorted(uses - imports))}"] if uses - imports else []
-    return [*phrases, "has more than 100 kB"] if len(content) > SCANNED else phrases
+    return [*phrases, f"has more than {SCANNED // 1000} kB"] if len(source) > SCANNED else phrases
+
+
+def code_in(match):
+    """Returns the code in a string or a comment: what stands in the braces of a string with an f."""
+    return f"({' '.join(IN_BRACES.findall(match[0]))})" if match[1] and "f" in match[1].lower() else '""'
 
 
 def note(words, imports, uses, is_notebook):

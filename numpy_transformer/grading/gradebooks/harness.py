@@ -20,7 +20,7 @@ def main(place):
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         shutil.copytree(place / "submission", folder / "class" / "submission", symlinks=True)
-        command = [sys.executable, "-m", "numpy_transformer", "grade", folder / "class", "--jobs", "1",
+        command = [sys.executable, "-m", "numpy_transformer", "grade", folder / "class", "--layout", "students", "--jobs", "1",
                    "--only", ",".join(settings["exercises"]), "--seed", settings["seed"],
                    "--timeout", settings["seconds"], "--out", folder / "scores.csv",
                    "--gradescope", folder / "results.json"]
