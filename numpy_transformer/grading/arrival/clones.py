@@ -1,7 +1,7 @@
-"""Clones of a student's repository: where it came from, and when the last commit was made.
+"""Clones of a student's repository: where it came from, when the last commit was made, and what the first one brought.
 
 A repository can name programs that git would run. So its settings are never used: git works in an empty repository of
-our own, which only borrows the objects of the clones, and prints the commits whose names were read from their files.
+our own, which only borrows the objects of the clone, and prints the commit whose name was read from the clone's files.
 """
 
 import contextlib
@@ -10,18 +10,17 @@ import re
 import shutil
 import stat
 import subprocess
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from ...course.sandbox.scratch import scratch
 from .items import Unreadable
-from .text import plausible
+from .text import file_name, plausible
 
 REFERENCE = re.compile(r"ref: (refs/[\w/.+@-]+)\s*")
 HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 COMMITTER = re.compile(rb"^committer .*> (\d{1,11}) ([+-])(\d\d)(\d\d)$", re.M)
-SECONDS = 10                                    # for git to print the last commit of a clone
+SECONDS = 10                                    # for each question to git
 BY_COMMIT = "the last commit, by the clock of the student's computer"
 
 
@@ -62,37 +61,45 @@ def head(item):
     return text.strip() if HASH.fullmatch(text.strip()) else ""
 
 
-def with_commit_time(owner, item):
-    """Returns the Owner of a clone with the time of its last commit, if git can read it."""
-    submitted = commit_time(item) if is_clone(item) else None
-    return replace(owner, submitted=submitted, time_from=BY_COMMIT if submitted else "git does not tell")
+class History:
+    """What git tells of the commits of a clone.
+
+    Attributes:
+        submitted : the time of the last commit, or None
+        starters : names of the files that the first commit brought, with which GitHub Classroom begins
+    """
+
+    def __init__(self, item):
+        self.submitted, self.starters = None, set()
+        git, commit = shutil.which("git"), head(item)
+        objects = os.path.join(item.path, ".git", "objects") if is_clone(item) else ""
+        if not git or not commit or not objects or "\n" in objects:
+            return
+        with scratch() as own:
+            for folder in ("objects/info", "refs"):
+                Path(own, folder).mkdir(parents=True)
+            Path(own, "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+            Path(own, "objects/info/alternates").write_bytes(os.fsencode(objects) + b"\n")
+            self.submitted = committed(run_git(git, own, "cat-file", "commit", commit))
+            first = run_git(git, own, "rev-list", "--max-parents=0", commit).decode("ascii", "replace").split()[-1:]
+            names = run_git(git, own, "ls-tree", "-r", "-z", "--name-only", *first) if first else b""
+            self.starters = {file_name(os.fsdecode(path).rpartition("/")[2]) for path in names.split(b"\0")}
 
 
-def commit_time(item):
-    """Returns the time of the last commit of a clone, or None."""
-    git, commit = shutil.which("git"), head(item)
-    if not git or not commit:
-        return None
-    objects = os.path.join(item.path, ".git", "objects")
-    with scratch() as own:
-        for folder in ("objects/info", "refs"):
-            Path(own, folder).mkdir(parents=True)
-        Path(own, "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
-        Path(own, "objects/info/alternates").write_bytes(b"" if "\n" in objects else os.fsencode(objects) + b"\n")
-        environment = {"PATH": os.defpath, "GIT_DIR": str(own), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull,
-                       "HOME": str(own), "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-        try:
-            done = subprocess.run([git, "cat-file", "--batch"], input=commit.encode(), cwd=own, env=environment,
-                                  capture_output=True, timeout=SECONDS, check=False)
-        except (OSError, subprocess.SubprocessError):
-            return None
-    return committed(done.stdout)
+def run_git(git, own, *words):
+    """Returns what git prints in our own repository, b"" if it fails."""
+    environment = {"PATH": os.defpath, "GIT_DIR": str(own), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull,
+                   "HOME": str(own), "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    try:
+        return subprocess.run([git, *words], stdin=subprocess.DEVNULL, cwd=own, env=environment, capture_output=True,
+                              timeout=SECONDS, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return b""
 
 
-def committed(output):
-    """Returns the time of the committer in what git cat-file --batch printed of one commit, or None."""
-    header, _, body = output.partition(b"\n")
-    match = COMMITTER.search(body.split(b"\n\n")[0]) if header.split()[1:2] == [b"commit"] else None
+def committed(commit):
+    """Returns the time of the committer in the text of a commit, or None."""
+    match = COMMITTER.search(commit.split(b"\n\n")[0])
     return time_of(*match.groups()) if match else None
 
 

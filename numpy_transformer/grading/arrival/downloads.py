@@ -9,13 +9,17 @@ from .items import Unreadable
 DEEPEST = 2                                     # folders in a folder in which a download is looked for
 
 
-def count_people(item):
-    """Returns how many people's work a folder or an archive holds as a system names it, 0 if it is no such download."""
+def count_people(item, whole_class=False):
+    """Returns how many people's work a folder or an archive holds as a system names it, 0 if it is no such download.
+
+    Parameters:
+        whole_class : if True, an archive may have the size of a class
+    """
     with contextlib.suppress(Unreadable):       # said where the student's work is read
         if item.is_folder and not item.problem:
             return people_in(item)
         if archives.is_archive(item.name) and not item.problem:
-            with archives.opened(item, whole_class=True) as top:
+            with archives.opened(item, whole_class) as top:
                 return people_in(top)
     return 0
 

@@ -72,4 +72,4 @@ def owners_of(item, logins, roster):
     entry = roster.get(login.casefold(), {})
     identifier = entry.get("identifier", "")
     ids = {"github": login, "email" if "@" in identifier else "login": identifier}
-    return [Owner(("github", login.casefold()), entry.get("name") or login, ids)] if login else []
+    return [Owner(("github", login.casefold()), entry.get("name") or login, ids, time_from="git does not tell")] if login else []

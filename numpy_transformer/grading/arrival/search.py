@@ -40,6 +40,7 @@ class FoundFile:
         answers : numbers of the exercises that it counts for
         spare : numbers of exercises whose functions it defines too; it counts for them if no other file does
         mislabeled : True if its name speaks of another exercise
+        is_starter : True if it came with the assignment
         sources : {number: source}, "" for the source of the whole file
     """
 
@@ -54,6 +55,7 @@ class FoundFile:
     defined: frozenset = frozenset()
     mislabeled: bool = False
     remarks: list = field(default_factory=list)
+    is_starter: bool = False
 
     def source(self, number):
         return self.sources.get(number, self.sources.get("", ""))
@@ -215,6 +217,17 @@ class Search:
             self.problems.append((item.where, numbers[0] if numbers else "", sentence))
         else:
             self.strays.append((item.where, sentence))
+
+    def forget(self, starters):
+        """Drops files that came with the assignment and belong to no exercise. Python files stay, which others may import.
+
+        Parameters:
+            starters : their names
+        """
+        self.others = [name for name in self.others if name not in starters]
+        self.strays = [stray for stray in self.strays if stray[0].rpartition("/")[2] not in starters]
+        for one in self.found:
+            one.is_starter = one.name in starters and not one.answers
 
 
 def search_item(item, owner):

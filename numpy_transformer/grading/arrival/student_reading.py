@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+from dataclasses import replace
 
 from . import clones
 from .downloads import count_people, find_download
@@ -76,9 +77,14 @@ def read_student(place, question):
         except Unreadable as error:             # it has changed meanwhile
             pairs.append((owner, Search(problems=[(entry["keys"][-1], "", str(error))])))
             continue
-        owner = clones.with_commit_time(owner, item) if owner.key[0] == "github" else owner
+        history = clones.History(item) if owner.key[0] == "github" else None
+        if history and history.submitted:
+            owner = replace(owner, submitted=history.submitted, time_from=clones.BY_COMMIT)
         pairs.append((owner, search_item(item, owner)))
-        downloads.append(find_download(item) if owner.key[0] == "name" else "")
+        if history:
+            pairs[-1][1].forget(history.starters)
+        if owner.key[0] == "name" and not pairs[-1][1].is_over:
+            downloads.append(find_download(item))
     searches = [search for _, search in pairs]
     if question["is_guess"] and not any(is_work(search, question["only"]) for search in searches):
         others = [one.where for search in searches for one in search.found if one.name.lower().endswith((".py", ".ipynb"))]
@@ -96,7 +102,7 @@ def is_work(search, only):
 
 def count_people_in(place, question):
     """Returns how many people's work is in what may be a download of a whole class."""
-    return {"people": count_people(place.item(question["keys"]))}
+    return {"people": count_people(place.item(question["keys"]), whole_class=True)}
 
 
 def read_repository(place, question):

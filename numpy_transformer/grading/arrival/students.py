@@ -161,16 +161,13 @@ def add_problems(student, owners_and_searches, claims, left_over):
         student.problems += [problem(owner, *entry) for entry in search.problems]
     strays = [problem(owner, where, "", sentence) for owner, search in owners_and_searches
               for where, sentence in search.strays]
-    strays += [problem(owner, one.where, "", why_unused(one)) for owner, one in left_over]
-    is_clone = any(owner.key[0] == "github" for owner, _ in owners_and_searches)
+    strays += [problem(owner, one.where, "", why_unused(one)) for owner, one in left_over if not one.is_starter]
     skeletons = [number for number, claim in claims.items() if all(is_skeleton(one, number) for _, one in claim)]
-    for number in skeletons if strays and not is_clone else ():
+    for number in skeletons if strays else ():
         student.remarks.setdefault(number, []).extend(f"{entry.where}: {entry.sentence.rstrip('.')}" for entry in strays)
-    if student.attempts or student.problems:    # in a clone, other files came with the assignment
-        return [] if is_clone else [f"{student.name}: {stray.where}: {stray.sentence}" for stray in strays]
+    if student.attempts or student.problems:
+        return [f"{student.name}: {stray.where}: {stray.sentence}" for stray in strays]
     others = [(owner, name) for owner, search in owners_and_searches for name in search.others]
-    if is_clone:
-        return [f"{student.name} handed in nothing: there is no file of an exercise"]
     if not strays and others:
         where = first_names([name for _, name in others])
         strays = [problem(others[-1][0], where, "", f"is no exercise's file; {HAND_IN} of the exercise")]
