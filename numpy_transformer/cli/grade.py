@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import __version__
 from ..course.exercises import choose_several, exercises
-from ..course.sandbox import NO_LAYER, best_layer, layers
+from ..course.sandbox import NO_LAYER, best_layer, layers, sweep
 from ..grading import policy, shards
 from ..grading.arrival import read_class
 from ..grading.gradebooks.filling import counted
@@ -101,6 +101,7 @@ def choose_layer(arguments):
 
 def grade(arguments):
     grade_places.check_places(arguments)
+    sweep()
     layer = choose_layer(arguments)
     wanted = choose_several(arguments.only or [])
     record = shards.read_record(arguments.json)
@@ -132,13 +133,24 @@ def grade(arguments):
         if goes_on:
             settings, rows, problems = merged_with_table(record, settings, rows, problems, whole_class)
         settings = shards.with_left_out(settings, {student.name: student.ids for student in whole_class}, rows)
-        grade_outputs.publish(arguments, settings, rows, problems, new)
+        with saying_what_is_missing(journal.path):
+            grade_outputs.publish(arguments, settings, rows, problems, new)
         keep = unused and bool(arguments.only or arguments.students)
         if keep:
             print(wrap(f"{len(unused)} rows of an interrupted run stay in {journal.path}; grade the whole class to use "
                        "them"), file=sys.stderr)
         journal.close(remove=not keep)
     return 0
+
+
+@contextlib.contextmanager
+def saying_what_is_missing(journal):
+    """Says, if an output cannot be written, which one is missing, and that the same command writes it."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(f"{error.filename} is missing ({error.strerror or error}), but nothing is lost: all rows are in "
+                         f"{journal}; make room, and run the same command again") from error
 
 
 def submitted_exercises(class_, folder):

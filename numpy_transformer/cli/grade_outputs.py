@@ -40,7 +40,7 @@ def publish(arguments, settings, rows, problems, new=None):
     if arguments.feedback:
         count = report.write_feedback(rows, arguments.feedback, problems)
         written.append(f"{arguments.feedback} ({count} files)")
-    written.append(str(views.write_figure(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture)))
+    written.append(write_picture(views.class_report(summary["exercises"], summary["mistakes"]), arguments.picture))
     if arguments.anonymous:
         written += write_anonymous(rows, chosen, arguments.anonymous)
     names, sentences = gradebooks.write()
@@ -63,4 +63,13 @@ def write_anonymous(rows, chosen, path):
         return []
     anonymous.write_page(summary, path)
     picture = views.class_report(*anonymous.for_picture(summary), unit="share of the students in percent")
-    return [str(path), str(views.write_figure(picture, path.with_suffix(".png")))]
+    return [str(path), write_picture(picture, path.with_suffix(".png"))]
+
+
+def write_picture(figure, path):
+    """Writes a picture. Returns its name. Raises: OSError with the path if it cannot be written."""
+    from .. import views
+    try:
+        return str(views.write_figure(figure, path))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error

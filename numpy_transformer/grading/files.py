@@ -63,22 +63,24 @@ def replace_file(path, write, backup=True, encoding="utf-8", mode=PRIVATE):
         write : function (file) that writes the contents
         encoding : such as "utf-8-sig"; None for a binary file
         mode : who may read and write the file
-    Raises: ValueError if something other than a regular file is at the path.
+    Raises: ValueError if something other than a regular file is at the path; OSError with the path if it cannot be written.
     """
     path = check_output(path)
     new = path.with_name(path.name + ".new")
     new.unlink(missing_ok=True)
     text = {"mode": "xb"} if encoding is None else {"mode": "x", "encoding": encoding, "newline": ""}
-    try:
-        with open(new, **text, opener=lambda name, flags: os.open(name, flags, mode)) as file:         # "x" follows no link and opens no pipe
+    try:                                        # "x" follows no link and opens no pipe
+        with open(new, **text, opener=lambda name, flags: os.open(name, flags, mode)) as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
         if backup and path.exists():
             os.replace(path, path.with_name(path.name + ".bak"))
         os.replace(new, path)
+    except OSError as error:                    # a full disk does not say which file it had no room for
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
-        new.unlink(missing_ok=True)             # left over if the disk is full
+        new.unlink(missing_ok=True)
     return path
 
 

@@ -19,6 +19,7 @@ from .files import PRIVATE, replace_file
 LOOK_AT = "for you to look at"                  # in the note of a file that uses names that no exercise needs
 COLUMNS = ("student", "exercise", "status", "points", "max", "misconception", "seconds", "note")
 LATENESS = ("submitted", "late", "deducted")    # further columns if there is a deadline
+FORMULA = re.compile(r"(^)([-+=@\t\r＝＋－＠])|([,;|\t]\s*)(?=[=@＝＠]|[-+－＋](?!\d[\d.]*(?:e[-+]?\d+)?\s*(?:[,;)\]]|$)))", re.I)
 RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.I)        # device names on Windows
 
 
@@ -63,9 +64,11 @@ def write_json(document, path, mode=PRIVATE):
 
 
 def escape_formula(value):
-    """Prefixes an apostrophe to text that a spreadsheet would take for a formula."""
-    looks_like_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", *"＝＋－＠"))
-    return f"'{value}" if looks_like_formula else value
+    """Puts an apostrophe before what a spreadsheet would take for a formula, at the start of a text and inside it.
+
+    Inside, because a spreadsheet that is set to another separator splits the text there; plain numbers stay there.
+    """
+    return FORMULA.sub(lambda match: f"{match[3] or ''}'{match[2] or ''}", value) if isinstance(value, str) else value
 
 
 def document(rows, settings, summary, problems=None):

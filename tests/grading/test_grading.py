@@ -584,9 +584,19 @@ def test_what_could_not_be_read_is_said_and_never_called_missing():
 
 
 def test_csv_cells_are_no_formulas_and_quotes_survive(tmp_path):
-    notes = ["=1+1", "+1", "-1", "@x", "plain", 'a "b", c', "ü = 3"]
+    notes = ["=1+1", "+1", "-1", "@x", "plain", 'a "b", c', "ü = 3", "not 0.2; -0.5, -1e-3"]
     report.write_csv([row("kim", note=note) for note in notes], tmp_path / "scores.csv")
     assert [entry["note"] for entry in table(tmp_path / "scores.csv")] == ["'=1+1", "'+1", "'-1", "'@x", *notes[4:]]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize("other", [",", ";", "\t"])
+def test_no_cell_is_a_formula_whatever_separator_a_spreadsheet_is_set_to(delimiter, other, tmp_path):
+    notes = ["x;=1+1", "x,=1+1", "a; @b", "x,-1+1;+c", "x\t=2", 'a"; =1', "-2;=3"]
+    report.write_csv([row("kim", note=note) for note in notes], tmp_path / "scores.csv", report.Dialect(delimiter))
+    text = (tmp_path / "scores.csv").read_text(encoding="utf-8")
+    cells = [cell.strip(' "') for line in text.splitlines() for cell in line.split(other)]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "@")) or cell.startswith("-") and len(cell) > 2]
 
 
 def test_names_of_feedback_files_are_safe_and_differ():

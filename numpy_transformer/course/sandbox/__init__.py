@@ -9,7 +9,8 @@ inside/                             what runs in the student's process
 from .inside.worker import Function
 from .isolation import NO_LAYER, Layer, best_layer, layers
 from .runs import CaseResult, ProgramRun, ProgramTask, run, run_files, run_task
+from .scratch import sweep
 from .server import Stopped
 
 __all__ = ["NO_LAYER", "CaseResult", "Function", "Layer", "ProgramRun", "ProgramTask", "Stopped", "best_layer", "layers",
-           "run", "run_files", "run_task"]
+           "run", "run_files", "run_task", "sweep"]

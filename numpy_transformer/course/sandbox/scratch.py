@@ -9,16 +9,17 @@ import tempfile
 import time
 from pathlib import Path
 
-PREFIX = "exercise-"
-OLD = 60                                        # seconds; a younger folder may belong to a grader that is just starting
+PREFIX, NEW_PREFIX = "exercise-", "new-exercise-"           # of a folder in use, and of one that is not locked yet
+OLD = 60                                        # seconds after which a new folder would have been locked
 
 
 @contextlib.contextmanager
 def scratch():
     """Makes a folder that only this user can enter, and deletes it afterwards. It is locked as long as it is used."""
     sweep()
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()        # mode 0700
-    lock = locked(folder)
+    new = Path(tempfile.mkdtemp(prefix=NEW_PREFIX)).resolve()       # mode 0700
+    lock = locked(new)
+    folder = new.rename(new.with_name(PREFIX + new.name.removeprefix(NEW_PREFIX)))
     try:
         yield folder
     finally:
@@ -48,10 +49,12 @@ def sweep():
     if os.name != "posix":
         return
     with contextlib.suppress(OSError):
-        for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        folders = [path for prefix in (PREFIX, NEW_PREFIX) for path in Path(tempfile.gettempdir()).glob(f"{prefix}*")]
+        for folder in folders:
             with contextlib.suppress(OSError):
                 status = folder.lstat()
-                if status.st_uid == os.geteuid() and status.st_mtime < time.time() - OLD:
+                is_left = folder.name.startswith(PREFIX) or status.st_mtime < time.time() - OLD
+                if status.st_uid == os.geteuid() and is_left:
                     lock = locked(folder)
                     if lock is not None:
                         remove(folder)

@@ -237,6 +237,40 @@ while True:
 """
 
 
+NAMELESS = """
+import os
+attempts = (lambda: os.unlink("a"), lambda: os.rename("b", "a"), lambda: os.replace("b", "a"), lambda: os.remove("a"),
+            lambda: os.open(".", os.O_RDWR | os.O_TMPFILE, 0o600))
+for name in "ab":
+    open(name, "w").close()
+for attempt in attempts:
+    try:
+        print(attempt())
+    except PermissionError:
+        pass
+"""
+CLOSED = """
+import os
+for name in ("closed", "deep"):
+    os.mkdir(name, 0o300)
+    os.chdir(name)
+    for i in range(0 if name == "closed" else 30):
+        os.mkdir("d" * 200)
+        os.chdir("d" * 200)
+    open("a", "w").close()
+    if name == "closed":
+        os.chdir("..")
+while True:
+    pass
+"""
+
+
+@linux
+def test_a_file_keeps_its_name_so_that_it_is_counted(layer):
+    assert printed(layer, NAMELESS) == ("", "")
+    assert [result.ended for result in results(layer, CLOSED)] == ["killed"]
+
+
 def test_a_task_cannot_spoil_the_next(layer):
     spoilers = ["import os\nos.makedirs('a/b/c')\nopen('numpy.py', 'w').write('1 / 0')\n" + RIGHT,
                 "import os\nos.closerange(0, 99)\n", "import ctypes\nctypes.string_at(0)\n",
@@ -369,11 +403,15 @@ def test_folders_of_killed_graders_are_swept_away(tmp_path, monkeypatch):
     for folder in (old, used, foreign):
         (folder / "work").mkdir(parents=True)
         os.utime(folder, (0, 0))
+    (tmp_path / "exercise-young").mkdir()                   # of a grader that was killed a moment ago
+    (tmp_path / "new-exercise-young").mkdir()               # of one that is just starting
+    (tmp_path / "new-exercise-old").mkdir()
+    os.utime(tmp_path / "new-exercise-old", (0, 0))
     (tmp_path / "exercise-link").symlink_to(foreign)
     lock = scratch.locked(used)
     scratch.sweep.__wrapped__()                             # as in a new process
     os.close(lock)
-    assert {path.name for path in tmp_path.iterdir()} == {"exercise-used", "other-old", "exercise-link"}
+    assert {path.name for path in tmp_path.iterdir()} == {"exercise-used", "other-old", "exercise-link", "new-exercise-young"}
     assert (foreign / "work").exists()
 
 

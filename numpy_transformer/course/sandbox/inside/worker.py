@@ -267,18 +267,25 @@ def import_numpy(folder):
 
 
 def is_full(folder):
-    """Returns True if the folder holds more than any exercise needs to write. Does not follow links."""
+    """Returns True if the folder holds more than any exercise needs to write. Does not follow links.
+
+    A folder in it that cannot be listed, because it is closed or lies too deep, is full: it may hold anything.
+    """
     folders, size, count = [folder], 0, 0
     while folders:
-        # A folder that is gone, closed or nested too deeply counts as empty: the program may change it at any time.
-        with contextlib.suppress(OSError), os.scandir(folders.pop()) as items:
-            for item in items:
-                size += item.stat(follow_symlinks=False).st_size
-                count += 1
-                if size > MOST_BYTES or count > MOST_FILES:
-                    return True
-                if item.is_dir(follow_symlinks=False):
-                    folders.append(item.path)
+        try:
+            with os.scandir(folders.pop()) as items:
+                for item in items:
+                    size += item.stat(follow_symlinks=False).st_size
+                    count += 1
+                    if size > MOST_BYTES or count > MOST_FILES:
+                        return True
+                    if item.is_dir(follow_symlinks=False):
+                        folders.append(item.path)
+        except (FileNotFoundError, NotADirectoryError):     # it has gone; the program may change it at any time
+            continue
+        except OSError:
+            return True
     return False
 
 
