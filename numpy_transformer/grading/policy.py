@@ -222,7 +222,7 @@ def settle_exercise(attempts, policy, budget, count):
     row = replace(chosen.row, remarks=[remark for remark in chosen.row.remarks if "the newest counts" not in remark])
     if len(attempts) == 1 < count:
         return with_remark(row, f"the first of {count} attempts counts, because its answer can be guessed: "
-                                f" {attempts[0][0].where}")
+                                f"{attempts[0][0].where}")
     of_all = f" of {count}" if len(attempts) < count else ""
     return with_remark(row, f"the best of {'the last ' if of_all else ''}{len(attempts)}{of_all} attempts counts: number "
                             f"{best + 1 + count - len(attempts)}, {attempts[best][0].where}")

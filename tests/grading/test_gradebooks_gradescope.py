@@ -3,6 +3,7 @@
 import configparser
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -114,6 +115,11 @@ def test_the_autograder_runs_from_its_zip(tmp_path, capsys, edits, score):
         wrong = edits and exercise.number == "05.2"
         source = exercise.edited(exercise.mistakes[0].edits) if wrong else exercise.edited()
         (place / "submission" / exercise.file).write_text(source, encoding="utf-8")
+    if edits:                                   # a student who tries to be somebody else, who is not late
+        (place / "submission" / "submission_metadata.yml").write_text(
+            "submission_1:\n  :submitters:\n  - :name: early\n    :sid: '1'\n", encoding="utf-8")
+        (place / "submission" / "submission_1").mkdir()
+        shutil.copy(place / "submission" / choose("05.1").file, place / "submission" / "submission_1")
     ran = subprocess.run([sys.executable, "-m", "numpy_transformer.grading.gradebooks.harness", place], cwd=place,
                          env={**os.environ, "PYTHONPATH": str(place / "source")}, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

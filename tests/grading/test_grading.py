@@ -297,6 +297,30 @@ def test_a_disk_that_fills_up_costs_no_row(tmp_path, capsys, monkeypatch):
         assert len(grade(capsys, tmp_path / "class", tmp_path / "scores.csv")[0]) == 3 and counted.count == 1
 
 
+@pytest.mark.parametrize("name", ["scores.csv", "scores.json", "scores.png"])
+def test_a_disk_that_is_full_at_the_end_names_the_missing_file(name, tmp_path, capsys, monkeypatch):
+    hand_in(tmp_path / "class" / "ada", BACKWARD, source="")
+    command_line = ["grade", tmp_path / "class", "--out", tmp_path / "scores.csv", *SANDBOX]
+    place, kept = ("numpy_transformer.views.write_figure", None) if name.endswith("png") else (
+        "numpy_transformer.grading.files.os.fsync", os.fsync)
+
+    def full(file, *_):
+        if kept is None or name in os.readlink(f"/proc/self/fd/{file}"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        kept(file)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, full)
+        code, _, error = run(capsys, *command_line)
+    assert code == 2 and f"{name} is missing (No space left on device)" in error and "same command again" in error
+    assert not (tmp_path / name).exists() and (tmp_path / "scores.csv.part").exists()
+    with monkeypatch.context() as patch:
+        counted = Counted(patch)
+        grade(capsys, tmp_path / "class", tmp_path / "scores.csv")
+    assert counted.count == 0 and not (tmp_path / "scores.csv.part").exists()
+    assert (tmp_path / name).exists() or name.endswith("png")              # these tests draw no pictures
+
+
 @pytest.mark.slow
 def test_grading_one_student_keeps_the_others_of_an_interrupted_run(school, tmp_path, capsys, monkeypatch):
     out = tmp_path / "scores.csv"

@@ -177,6 +177,28 @@ def test_the_last_attempt_counts_or_the_best_after_deductions():
     assert "number 3" in wrong.remarks[-1]                                      # of equals the newest
 
 
+@pytest.mark.parametrize("number, attempts, where, remark", [
+    ("05.1", "best", [f"{i}.py" for i in range(374, 384)], "the best of the last 10 of 384 attempts counts: number 377, 376.py"),
+    ("05.1", "best:3", ["381.py", "382.py", "383.py"], "the best of the last 3 of 384 attempts counts: number 384, 383.py"),
+    ("05.3", "best", ["0.py"], "the first of 384 attempts counts, because its answer can be guessed: 0.py"),
+    ("05.3", "last", ["383.py"], "")])
+def test_guesses_do_not_count(number, attempts, where, remark):
+    files = [file("2026-11-20 12:00", where=f"{i}.py") for i in range(384)]
+    policy = Policy.from_options(attempts=attempts)
+    chosen = choose_attempts(Student("kim", attempts={number: files}), number, policy)
+    assert [one.where for one in chosen] == where
+    rows = [replace(row(4 * (one.where == "376.py")), number=number, remarks=["384 files; the newest counts: x"])
+            for one in chosen]
+    settled, = settle([list(zip(chosen, rows))], policy, {("kim", number): 384})
+    assert settled.remarks == ([remark] if remark else rows[0].remarks)
+
+
+@pytest.mark.parametrize("text", ["first", "best:0", "best:x", "last:3", "best:99999"])
+def test_attempts_that_are_not_understood(text):
+    with pytest.raises(ValueError, match="write last, best or best:25"):
+        Policy.from_options(attempts=text)
+
+
 def test_free_late_days_are_not_spent_for_a_late_attempt_that_is_no_better():
     policy = Policy.from_options(due=[DUE], late="10%/day", attempts="best", free_late_days=2)
     settled, = settle([[(file("2026-11-20 12:00"), row(4)), (file("2026-11-22 12:00"), row(4))]], policy)

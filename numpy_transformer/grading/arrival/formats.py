@@ -47,6 +47,7 @@ class Owner:
         order : number that grows from upload to upload, 0 if the system gives none
         time_from : what tells `submitted`, or says that it tells nothing
         kind : "text" or "link" for what was typed in instead of handed in as a file
+        lost : kinds of ids that were left out, because they are no single line of printable characters
     """
 
     key: tuple
@@ -58,10 +59,14 @@ class Owner:
     submitted: datetime | None = None
     time_from: str = "a folder does not tell"
     kind: str = ""
+    lost: tuple = ()
 
     def __post_init__(self):
+        ids = {kind: value.strip() for kind, value in self.ids.items() if value.strip()}
+        lost = tuple(kind for kind, value in ids.items() if one_line(value, LONGEST) != value)
         object.__setattr__(self, "name", one_line(self.name, LONGEST) or "?")
-        object.__setattr__(self, "ids", {kind: one_line(value, LONGEST) for kind, value in self.ids.items() if value.strip()})
+        object.__setattr__(self, "ids", {kind: value for kind, value in ids.items() if kind not in lost})
+        object.__setattr__(self, "lost", lost or tuple(self.lost))
 
     def as_data(self):
         """Returns the owner as values for JSON."""

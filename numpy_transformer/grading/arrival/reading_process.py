@@ -40,7 +40,8 @@ class ReadingProcess:
         """Returns the answer to a question, a dict. Raises NoAnswer."""
         question |= {"seconds": SECONDS, "megabytes": MEGABYTES}
         try:
-            if self.process is None:
+            if self.process is None or self.process.poll() is not None:     # it died after its last answer
+                self.stop()
                 self.start()
             self.process.stdin.write(json.dumps(question).encode() + b"\n")
             self.process.stdin.flush()

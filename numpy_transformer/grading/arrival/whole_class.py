@@ -162,18 +162,20 @@ def read_student(place, name, entries, only):
         only : as in `read_class`
     """
     ids = {kind: value for entry in entries for kind, value in entry.owner.ids.items()}
+    lost = [f"{name}: the id of {kind} contains characters that cannot be printed, and was left out; enter the grade by hand"
+            for kind in sorted({kind for entry in entries for kind in entry.owner.lost})]
     handed_in = [{"owner": entry.owner.as_data(), "keys": entry.keys} for entry in entries if entry.keys is not None]
     try:
         answer = ask(place, kind="student", name=name, handed_in=handed_in, only=only,
                      is_guess=all(entry.is_guess for entry in entries))
         student = answer["student"] and from_data(name, ids, answer["student"])
-        return student, list(map(one_line, answer["notes"])), answer["download"]
+        return student, [*lost, *map(one_line, answer["notes"])], answer["download"]
     except NoAnswer as failure:
         last = entries[-1]
         where = last.item.where if len(entries) == 1 and last.item else ""
         sentence = f"This {failure}; hand in only the files with your code."
         problem = Problem(one_line(where), "", sentence, last.owner.submitted, last.owner.time_from, last.owner.late)
-        return Student(name, ids, problems=[problem]), [f"{name}: {sentence}"], ""
+        return Student(name, ids, problems=[problem]), [*lost, f"{name}: {sentence}"], ""
 
 
 def ask(place, **question):
