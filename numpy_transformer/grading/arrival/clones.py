@@ -61,7 +61,7 @@ def head(item):
     return text.strip() if HASH.fullmatch(text.strip()) else ""
 
 
-class History:
+class CloneHistory:
     """What git tells of the commits of a clone.
 
     Attributes:

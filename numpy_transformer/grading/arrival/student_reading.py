@@ -77,7 +77,7 @@ def read_student(place, question):
         except Unreadable as error:             # it has changed meanwhile
             pairs.append((owner, Search(problems=[(entry["keys"][-1], "", str(error))])))
             continue
-        history = clones.History(item) if owner.key[0] == "github" else None
+        history = clones.CloneHistory(item) if owner.key[0] == "github" else None
         if history and history.submitted:
             owner = replace(owner, submitted=history.submitted, time_from=clones.BY_COMMIT)
         pairs.append((owner, search_item(item, owner)))
