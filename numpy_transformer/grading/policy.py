@@ -33,6 +33,8 @@ class Policy:
         times : {folded name or id: list of StudentEntry}, times of submission, in place of those that the delivery tells
         free_late_days : days that each student may be late in all without a deduction
         zone : time zone in which times are shown; None for the one that each time comes with
+        known : names and ids of all students of the class; an entry for one of them is for no other student whose name
+            differs from it in spaces or case
     """
 
     attempts: str = "last"
@@ -44,6 +46,7 @@ class Policy:
     times: dict = field(default_factory=dict)
     free_late_days: int = 0
     zone: object = None
+    known: frozenset = frozenset()
 
     @classmethod
     def from_options(cls, due=(), late=None, grace=None, attempts="last", extensions=None, submitted=None,
@@ -77,17 +80,27 @@ class Policy:
         """True if a late submission may differ from one in time."""
         return bool(self.deadlines) or self.rate.amount > 0
 
+    def of_class(self, graded):
+        """Returns the same rules for the students in `graded`, which is as in `settle`."""
+        return replace(self, known=frozenset(name for own in graded for _, row in own for name in student_ids(row)))
+
+    def entries(self, given, row):
+        """Returns those of these entries that are about a row's student and exercise."""
+        about_student = [entry for name in student_ids(row) for entry in given.get(folded_name(name), ())
+                         if entry.student == name or entry.student not in self.known] if given else []
+        return [entry for entry in about_student if entry.applies(row.number)]
+
     def deadline(self, row):
         """Returns the Deadline of a row's student and exercise, or None."""
         deadline = self.deadlines.get(row.number, self.deadlines.get(""))
         if deadline is not None:
-            for entry in entries(self.extensions, row):
+            for entry in self.entries(self.extensions, row):
                 deadline = entry.extend(deadline)
         return deadline
 
     def submitted(self, file, row):
         """Returns when a row's file was submitted: as --submitted says, else as the delivery says, else None."""
-        given = [entry.time.moment for entry in entries(self.times, row)]
+        given = [entry.time.moment for entry in self.entries(self.times, row)]
         return given[-1] if given else file.submitted
 
     def sentences(self, graded):
@@ -98,10 +111,11 @@ class Policy:
         """
         if not self.about_lateness:
             return []
+        policy = self.of_class(graded)
         pairs = [(file, row) for own in graded for file, row in own if file is not None]
-        sources = collections.Counter("--submitted" if entries(self.times, row) else file.time_from or "the delivery"
-                                      for file, row in pairs if self.submitted(file, row))
-        silent = [file for file, row in pairs if self.submitted(file, row) is None]
+        sources = collections.Counter("--submitted" if policy.entries(self.times, row) else file.time_from or "the delivery"
+                                      for file, row in pairs if policy.submitted(file, row))
+        silent = [file for file, row in pairs if policy.submitted(file, row) is None]
         marked = sum(file.late for file in silent)
         remarks = [f"lateness: {self.rate}; points are rounded to two decimals"]
         if sources:
@@ -127,12 +141,6 @@ class Policy:
 def student_ids(row):
     """Returns the name and the ids of a row's student."""
     return {row.student, *row.ids.values()}
-
-
-def entries(given, row):
-    """Returns the entries about a row's student and exercise."""
-    student_entries = (entry for name in student_ids(row) for entry in given.get(folded_name(name), ())) if given else ()
-    return [entry for entry in student_entries if entry.applies(row.number)]
 
 
 def parse_attempts(text):
@@ -166,7 +174,7 @@ def settle(graded, policy, handed_in=None):
         handed_in : {(student, number of an exercise): number of attempts that were handed in}, where it is more than were
             graded
     """
-    handed_in = handed_in or {}
+    handed_in, policy = handed_in or {}, policy.of_class(graded)
     students = collections.defaultdict(list)
     for attempts in graded:
         students[attempts[0][1].student].append(attempts)

@@ -163,6 +163,15 @@ def test_the_sentences_say_where_times_come_from_and_who_is_unknown(tmp_path):
     assert Policy().sentences([[(file("2026-11-20 12:00"), row(4))]]) == []
 
 
+def test_an_extension_is_no_other_student_s(tmp_path):
+    path = tmp_path / "extensions.csv"
+    path.write_text("Kim Lee,2\nida park,2\n", encoding="utf-8")
+    policy = Policy.from_options(due=[DUE], late="10%/day", extensions=path)
+    names = ("Kim Lee", "kim  lee", "KIM LEE", "Ida Park")
+    rows = settle([[(file("2026-11-22 12:00"), row(4, student=name))] for name in names], policy)
+    assert {row.student: row.points for row in rows} == {"Kim Lee": 4, "kim  lee": 3.2, "KIM LEE": 3.2, "Ida Park": 4}
+
+
 def test_the_last_attempt_counts_or_the_best_after_deductions():
     files = [file("2026-11-20 12:00", where="a.py"), file("2026-11-21 12:00", where="b.py"),
              file("2026-11-24 12:00", where="c.py")]

@@ -108,7 +108,7 @@ def mutated_class(rng):
             f"submission_2/{path}": content for path, content in own.items()}
     return layout, {f"hw-{name.lower()}/{path}": content for name, files in honest.items()
                     for path, content in {**files, ".git/HEAD": "x"}.items()}, {
-        f"hw-eve/{path}": content for path, content in {**own, ".git/HEAD": "x"}.items()}
+        f"hw-eve/{path}": content for path, content in without_collisions({**own, ".git/HEAD": "x"}).items()}
 
 
 def mutated_work(rng):
