@@ -15,9 +15,12 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from ..outputs import open_new
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
           "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "?", "BF16": "<u2"}
@@ -128,7 +131,7 @@ def write_safetensors(path, arrays, metadata=None):
         end += array.nbytes
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
+    with open_new(Path(path)) as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for name in order:
             array = arrays[name]

@@ -17,6 +17,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from ...outputs import write_output
 from ...texts import ENGLISH, folder_of_language
 from .answers import closing_answers
 from .cells import Cell, cells
@@ -123,7 +124,7 @@ def write_translation(lesson: Path, file: Path) -> dict[str, int]:
     parts += [f"<!-- {place} ({entry['hash']})\n-->\n{entry['text']}\n" for place, entry in by_place.items()
               if place not in english and entry["hash"] not in known]
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(parts), encoding="utf-8")
+    write_output(file, "\n".join(parts).encode())
     return {"count": len(english), "translated": len(Translation(lesson, file).texts)}
 
 
