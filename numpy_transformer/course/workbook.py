@@ -47,7 +47,7 @@ class Workbook:
         try:
             entries = json.loads((self.folder / PROGRESS).read_text(encoding="utf-8"))
             return {number: entry for number, entry in entries.items() if isinstance(entry, dict)}
-        except (OSError, ValueError, AttributeError):
+        except (OSError, ValueError, AttributeError, RecursionError):
             return {}
 
     def save_progress(self, exercise, **changes):

@@ -20,12 +20,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..file_checks import MALFORMED, check_form, check_name, count_of, one_line
 from ..outputs import open_new
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
           "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "?", "BF16": "<u2"}
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items() if name != "BF16"}
 LONGEST_HEADER = 100 * 2 ** 20                  # the limit of the format
+FORM = {"dtype": str, "shape": [int], "data_offsets": [int]}
 LFS_POINTER = b"version "                       # the first 8 bytes of the text that Git LFS keeps in place of a file
 
 
@@ -56,9 +58,9 @@ class TensorFile(Mapping):
                     raise ValueError("it holds only a pointer to the weights, which `git lfs pull` downloads")
                 file.seek(0)
                 self.entries = self.read_header(file, os.path.getsize(path))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (OSError, ValueError, *MALFORMED) as error:
             reason = f"there is no {error}" if isinstance(error, KeyError) else error
-            raise ValueError(f"cannot read the arrays of {str(path)!r}: {reason}; copy or download the file "
+            raise ValueError(f"cannot read the arrays of {str(path)!r}: {one_line(reason)}; copy or download the file "
                              "again") from error
 
     def read_header(self, file, size):
@@ -67,9 +69,12 @@ class TensorFile(Mapping):
             raise ValueError(f"its first 8 bytes announce a header of {length:,} bytes, and the file has {size:,}")
         header = json.loads(file.read(length))
         self.metadata = header.pop("__metadata__", {})
+        check_form(self.metadata, {str: str}, "__metadata__")
         entries = {}
         end = start = 8 + length
         for name, description in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+            check_name(name)
+            check_form(description, FORM, name)
             first, last = description["data_offsets"]
             entry = TensorEntry(description["dtype"], tuple(description["shape"]), start + first, start + last)
             check_entry(name, entry, end)
@@ -100,10 +105,8 @@ def check_entry(name, entry, end):
     if entry.start != end or entry.stop < entry.start:
         raise ValueError(f"{name} lies at bytes {entry.start:,} to {entry.stop:,}, but the array before it ends at "
                          f"{end:,}")
-    if any(not isinstance(number, int) or number < 0 for number in (*entry.shape, entry.start, entry.stop)):
-        raise ValueError(f"{name} has the shape {entry.shape} and lies at bytes {entry.start:,} to {entry.stop:,}")
-    size = entry.stop - entry.start
-    if entry.dtype in DTYPES and size != math.prod(entry.shape) * np.dtype(DTYPES[entry.dtype]).itemsize:
+    size, count = entry.stop - entry.start, count_of(name, entry.shape)
+    if entry.dtype in DTYPES and size != count * np.dtype(DTYPES[entry.dtype]).itemsize:
         raise ValueError(f"{name} has {size:,} bytes, which do not make an array {entry.shape} of {entry.dtype}")
 
 

@@ -73,7 +73,7 @@ DAMAGED = {
     "not JSON": (pack(b"{oops", bytes(12)), "Expecting"),
     "a pickle": (b"\x80\x02}q\x00X\x01\x00\x00\x00" + bytes(40), "header of"),
     "a list": (pack(b"[1, 2]", bytes(12)), "copy or download"),
-    "no dtype": (pack({"a": {"shape": [2], "data_offsets": [0, 8]}}, bytes(8)), "there is no 'dtype'"),
+    "no dtype": (pack({"a": {"shape": [2], "data_offsets": [0, 8]}}, bytes(8)), "a has no 'dtype'"),
     "truncated": (pack(GOOD, bytes(11)), "need .* but the file has"),
     "something after the end": (pack(GOOD, bytes(13)), "need .* but the file has"),
     "a gap": (pack({"a": entry("F32", [2], 0, 8), "b": entry("F32", [1], 12, 16)}, bytes(16)), "array before it ends"),
@@ -81,8 +81,8 @@ DAMAGED = {
     "backwards": (pack({"a": entry("F32", [0], 0, -8)}, bytes(8)), "lies at bytes"),
     "size and shape": (pack({"a": entry("F32", [3], 0, 8)}, bytes(8)), "do not make an array"),
     "negative length": (pack({"a": entry("F32", [-2, -1], 0, 8)}, bytes(8)), "has the shape"),
-    "fractional place": (pack({"a": entry("F32", [2], 0, 8.0)}, bytes(8)), "lies at bytes"),
-    "fractional length": (pack({"a": entry("F32", [1.0, 2], 0, 8)}, bytes(8)), "has the shape"),
+    "fractional place": (pack({"a": entry("F32", [2], 0, 8.0)}, bytes(8)), "is 8.0, not a whole number"),
+    "fractional length": (pack({"a": entry("F32", [1.0, 2], 0, 8)}, bytes(8)), "is 1.0, not a whole number"),
 }
 
 
