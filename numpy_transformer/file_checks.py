@@ -27,6 +27,11 @@ def one_line(text: object, most: int = 400) -> str:
     return words if len(words) <= most else f"{words[:most - 4]} ..."
 
 
+def quoted(value: object, most: int = 100) -> str:
+    """Returns a value from a file as Python writes it, in at most `most` characters."""
+    return one_line(repr(value), most)
+
+
 def shown(names: Iterable[object], most: int = 3) -> str:
     """Returns the first names or numbers, separated by commas, and how many more there are."""
     listed = list(names)
@@ -61,7 +66,7 @@ def check_form(value: Any, form: Any, what: str) -> None:
     """
     if isinstance(form, tuple):
         if not any(has_form(value, one) for one in form):
-            raise ValueError(f"{what} is {one_line(repr(value), 60)}")
+            raise ValueError(f"{what} is {quoted(value, 60)}")
     elif isinstance(form, list):
         check_form(value, list, what)
         for n, item in enumerate(value):
@@ -70,7 +75,7 @@ def check_form(value: Any, form: Any, what: str) -> None:
         check_form(value, dict, what)
         check_items(value, form, what)
     elif not is_of_class(value, form):
-        raise ValueError(f"{what} is {one_line(repr(value), 60)}, not {article(form)}")
+        raise ValueError(f"{what} is {quoted(value, 60)}, not {article(form)}")
 
 
 def check_items(value: dict, form: dict, what: str) -> None:
@@ -79,7 +84,7 @@ def check_items(value: dict, form: dict, what: str) -> None:
     for key, wanted in forms:
         name = key.removesuffix("?")
         if name in value:
-            check_form(value[name], wanted, f"{what}[{one_line(repr(name), 60)}]")
+            check_form(value[name], wanted, f"{what}[{quoted(name, 60)}]")
         elif name == key:
             raise ValueError(f"{what} has no {name!r}")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from ..course.exercises import choose_several
+from ..file_checks import one_line
 
 UNITS = {"day": timedelta(days=1), "hour": timedelta(hours=1)}
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(min|minutes?|h|hours?|d|days?)")
@@ -223,16 +224,24 @@ def read_entries(path, zone, days=True):
                          ) from error
     delimiter = ";" if ";" in text.partition("\n")[0] else ","       # Excel writes semicolons in much of Europe
     entries = {}
-    for i, cells in enumerate(csv.reader(text.splitlines(), delimiter=delimiter)):
+    for i, cells in enumerate(csv_rows(path, text, delimiter)):
         student, value, where, *_ = [*map(str.strip, cells), "", "", ""]
         is_header = i == 0 and not re.search(r"\d", value)
         if student and not is_header:
             try:
                 entry = parse_entry(student, value, where, zone, days)
             except ValueError as error:
-                raise ValueError(f"{path}, line {i + 1}: {error}") from error
+                raise ValueError(f"{path}, line {i + 1}: {one_line(error)}") from error
             entries.setdefault(folded_name(student), []).append(entry)
     return entries
+
+
+def csv_rows(path, text, delimiter):
+    """Yields the rows of a CSV text. Raises ValueError for a cell that is far too long."""
+    try:
+        yield from csv.reader(text.splitlines(), delimiter=delimiter)
+    except csv.Error as error:
+        raise ValueError(f"cannot read {str(path)!r}: {error}; name a CSV file with the columns student and time") from error
 
 
 def parse_entry(student, value, where, zone, days):

@@ -20,7 +20,7 @@ NONE = type(None)
 TEST = {"name": str, "number": str, "status": str, "points": float, "max": int, "seconds": float, "note": str, "stage": str,
         "lines": [{"kind": str, "values": {str: object}}], "misconceptions": [[str]], "unusual": bool, "remarks": [str],
         "output": str, "answer": str, "digest": str, "submitted": str, "late": int, "deducted": float}
-FORM = {"seed": int, "timeout?": float, "memory?": float, "versions": {"numpy_transformer": str, "numpy": str, "python": str},
+FORM = {"seed": int, "timeout?": float, "memory?": float, "versions": {"numpy_transformer": str},
         "shard?": (str, NONE), "left_out?": {str: {str: str}},
         "policy?": ({"due?": ([str], NONE), "timezone?": (str, NONE), "late?": (str, NONE), "grace?": (str, NONE),
                      "free_late_days?": (int, str, NONE), "attempts?": (str, NONE)}, NONE),
@@ -118,7 +118,9 @@ def read_record(path):
     """Returns the Record in a JSON file, or None if there is no file. Raises ValueError if it is anything else."""
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
-            content = json.loads(file.read(LARGEST))
+            if os.fstat(file.fileno()).st_size > LARGEST:
+                raise ValueError(f"it is larger than {LARGEST >> 20} MB")
+            content = json.loads(file.read())
         return record_from(content)
     except FileNotFoundError:
         return None

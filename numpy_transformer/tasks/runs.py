@@ -27,6 +27,7 @@ TITLES = {"lm": "a language model: `generate` continues a text with it",
           "mlm": "a masked language model: `fill`, `embed` and `similar` use it",
           "encoder": "an encoder of texts: `embed` and `similar` use it"}
 
+LABELED = "classifier", "tagger"                # kinds whose outputs have names
 PAIRS = "seq2seq", "text2text"                  # kinds with a source and a target
 MODELS = {**{name: task.model_class for name, task in TASKS.items()}, "encoder": TextEncoder}   # kind: class of the model
 MOST_ARRAYS, LARGEST_MEMORY = 10_000, 2 ** 40   # of a base that is not there
@@ -140,8 +141,10 @@ def sizes_of_missing_base():
 
 def finish(model, arrays, meta, path):
     tokenizers = load_tokenizers(meta, path)
+    check_outputs(model, meta, path)
     if is_published(meta):
         model.origin = origin_of(meta, arrays, tokenizers[0])
+        check_origin(model, path)
     history = {name: array for name, array in arrays.items() if name.startswith("history/")}
     return Run(str(path), model, tokenizers, meta, history)
 
@@ -240,6 +243,24 @@ def origin_of(meta, arrays, tokenizer):
     return Origin(saved["family"], saved["config"], files, unused, options=meta["model"])
 
 
+def check_origin(model, path):
+    """Raises ValueError unless the family of a published model knows what its config.json says."""
+    from ..pretrained import remarks, rules  # only published models need it
+
+    with as_damaged(path, "name another run"):
+        check_form(model.origin.config, {"architectures?": ([str], NONE)}, "config.json")
+        rules(model)
+        remarks(model.origin.config)
+
+
+def check_outputs(model, meta, path):
+    """Raises ValueError unless a classifier or tagger has a label for each of its outputs; one output may have two."""
+    if meta["kind"] in LABELED:
+        outputs, labels = model.output.d_out, meta["corpus"]["labels"]
+        if len(labels) != outputs and (len(labels), outputs) != (2, 1):
+            raise ValueError(f"{str(path)!r} is damaged (it has {len(labels)} labels for {outputs} outputs); name another run")
+
+
 def load_tokenizers(meta, path):
     with as_damaged(path, "name another run"):
         return [tokenizer_from_json(tokens) for tokens in meta["tokenizers"]]
@@ -256,8 +277,11 @@ def check_meta(meta, path):
     try:
         check_form(meta, FORM, "meta")
         check_form(meta["settings"], forms_of_settings(meta), "meta['settings']")
-        count = 2 if kind in PAIRS else 1
-        if len(meta["tokenizers"]) not in ((0, count) if is_published(meta) else (count,)):
+        if kind in LABELED:
+            check_form(meta["corpus"], {"labels": [str]}, "meta['corpus']")
+        if meta.get("best"):
+            check_form(meta["best"], {"step": int, meta["settings"].get("watch", "validation"): float}, "meta['best']")
+        if len(meta["tokenizers"]) != (2 if kind in PAIRS else 1):
             raise ValueError(f"it has {len(meta['tokenizers'])} tokenizers")
     except ValueError as error:
         raise ValueError(f"{str(path)!r} is damaged ({one_line(error)}); name another run, or an undamaged copy") from error

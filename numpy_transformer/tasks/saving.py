@@ -15,10 +15,9 @@ from ..training.trainer_state import history_arrays
 from .encoder import ENCODERS
 from .imported_runs import meta_of
 from .options import options_of
-from .runs import MODELS, PAIRS, SCRIPT
+from .runs import LABELED, MODELS, PAIRS, SCRIPT
 
 KINDS = {model_class: kind for kind, model_class in MODELS.items() if kind != "text2text"}     # the class is that of seq2seq
-LABELED = "classifier", "tagger"
 
 
 def save_run(path: str | os.PathLike, model: Module, *tokenizers: Any, labels: list[str] | None = None,

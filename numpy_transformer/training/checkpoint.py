@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..argument_checks import check_positive
-from ..file_checks import one_line
+from ..file_checks import one_line, quoted
 from ..outputs import check_output, open_new
 from ..types import PathLike
 from . import mpi
@@ -98,7 +98,7 @@ def read_checkpoint(path, choose=lambda names: names, verify=False):
         raise ValueError(f"{str(path)!r} is not a checkpoint, or is damaged ({reason_for(error)}); name a file that "
                          "training has saved, or an undamaged copy") from error
     if file_format != FORMAT:
-        raise ValueError(f"{str(path)!r} has the format {one_line(repr(file_format), 60)} instead of {FORMAT!r}; it was "
+        raise ValueError(f"{str(path)!r} has the format {quoted(file_format, 60)} instead of {FORMAT!r}; it was "
                          "written by another program, or by another version of this one")
     return arrays, meta
 
