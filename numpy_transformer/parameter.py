@@ -12,6 +12,7 @@ from .types import DTypeLike
 
 LARGE = 2 ** 18                                 # entries from which an array is not copied or kept without need
 SLACK = 2 ** 20                                 # numbers, and in thousandths parameters, that a model may have beyond a file
+REMEDY = "use settings and weights that belong together"
 LARGEST_TABLE = 2 ** 22                         # numbers of a table that no file holds, such as sinusoids
 
 
@@ -31,9 +32,9 @@ class Room:
     def check(self, numbers: int = 0) -> None:
         """Raises ValueError if there is no room for so many numbers more."""
         if self.parameters_left < 0:
-            raise ValueError(f"its model has many more weights than the {self.arrays:,} arrays in the file")
+            raise ValueError(f"its model has many more weights than the {self.arrays:,} arrays in the file; {REMEDY}")
         if self.numbers_left < numbers:
-            raise ValueError(f"its model has many more numbers than the {self.stored:,} in the file")
+            raise ValueError(f"its model has many more numbers than the {self.stored:,} in the file; {REMEDY}")
 
 
 UNFILLED: contextvars.ContextVar[Room | None] = contextvars.ContextVar("unfilled", default=None)

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import sys
 from functools import cached_property
 
 import numpy as np
@@ -124,7 +126,7 @@ def read_definition(definition):
         import tokenizers  # optional: only published models need it
     except ImportError as error:
         raise ValueError(f"the tokenizer of this model needs the library tokenizers; install it with {INSTALL}") from error
-    with library_errors(f"read tokenizer.json in version {tokenizers.__version__}"):
+    with library_errors(f"read tokenizer.json in version {tokenizers.__version__}"), without_native_messages():
         tokenizer = tokenizers.Tokenizer.from_str(definition)
         tokenizer.no_padding()
         tokenizer.no_truncation()
@@ -141,6 +143,24 @@ def library_errors(task):
     except BaseException as error:
         raise ValueError(f"the library tokenizers cannot {task} ({one_line(error)}); write tokenizer.json again with a "
                          "tokenizer's save_pretrained, or update the library") from error
+
+
+@contextlib.contextmanager
+def without_native_messages():
+    """Drops what the library, which is not Python, writes to the process's standard error before it panics."""
+    try:
+        sys.stderr.flush()
+        kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    except (OSError, ValueError, AttributeError):           # there is no standard error
+        yield
+        return
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
 
 
 def check_ids_of(tokenizer):
@@ -184,7 +204,7 @@ def find_special(tokenizer, names, config):
 
 def find_frame(tokenizer):
     """Returns (ids before, ids after) that the tokenizer's own post-processor puts around a text."""
-    with library_errors("read a text with tokenizer.json"):
+    with library_errors("read a text with tokenizer.json"), without_native_messages():
         framed = tokenizer.encode("a")
     text = [n for n, is_special in enumerate(framed.special_tokens_mask) if not is_special]
     if not text:                                # "a" is not in the vocabulary of a toy tokenizer

@@ -7,6 +7,7 @@ import os
 import unicodedata
 from dataclasses import dataclass
 
+from ..course.checker.feedback import heading
 from ..course.checker.verdict import STATUS
 from ..course.exercises import exercises
 from ..file_checks import MALFORMED, check_form, one_line
@@ -139,7 +140,7 @@ def record_from(content):
     for row in rows:
         if row.number not in exercises() or row.status not in STATUS:
             raise ValueError(f"there is no exercise {row.number!r}, or no status {row.status!r}")
-        render(row.lines)                       # whether all of their sentences exist
+        render([row.lines, heading("verdict.heading.result", exercises()[row.number], row.verdict)])       # all texts exist
     settings = {name: value for name, value in content.items() if name not in ("version", "students", "summary")}
     if settings.get("shard") is not None:
         parse_shard(settings["shard"])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ..data import PretrainedTokenizer, StoryTokenizer
 from ..data.pretrained_tokenizer import read_json
-from ..file_checks import check_form, one_line
+from ..file_checks import check_form, one_line, quoted
 from .runs import IMPORTED, MODELS, Run
 
 LONGEST_SOURCE = 512                            # T5 limits no length; published ones are trained on 512 tokens
@@ -126,7 +126,7 @@ def length_in(config, name, default):
     """Returns the number of tokens that a file of the folder names, or the default if it names none."""
     length = config.get(name) or default
     if not isinstance(length, int) or length < 3:
-        raise ValueError(f"{name} is {length!r} in the model's folder, which is no number of tokens of at least 3; copy "
+        raise ValueError(f"{name} is {quoted(length)} in the model's folder, which is no number of tokens of at least 3; copy "
                          "the original file")
     return length
 

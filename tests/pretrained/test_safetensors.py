@@ -83,6 +83,11 @@ DAMAGED = {
     "negative length": (pack({"a": entry("F32", [-2, -1], 0, 8)}, bytes(8)), "has the shape"),
     "fractional place": (pack({"a": entry("F32", [2], 0, 8.0)}, bytes(8)), "is 8.0, not a whole number"),
     "fractional length": (pack({"a": entry("F32", [1.0, 2], 0, 8)}, bytes(8)), "is 1.0, not a whole number"),
+    "200,000 axes": (pack({"a": entry("F32", [10 ** 9] * 200_000, 0, 8)}, bytes(8)), "a has 200,000 axes, but an array has at most 32"),
+    "an axis of any size": (pack({"a": entry("F32", [2 ** 70, 0], 0, 0)}, b""), r"a has the shape \(1180591620717411303424, 0\)"),
+    "a name with an escape sequence": (pack({"\x1b[2J": entry("F32", [2], 0, 8)}, bytes(8)), r"called '\\x1b\[2J', but a name"),
+    "metadata": (pack(GOOD | {"__metadata__": {"a": 1}}, bytes(12)), r"__metadata__\['a'\] is 1, not a text"),
+    "deeply nested": (pack(b'{"a":' * 50_000, b""), "recursion"),
 }
 
 
