@@ -19,8 +19,8 @@ STREAMS = "/dev/fd", "/proc"                    # names in these folders stand f
 def check_output(path: PathLike) -> Path:
     """Returns the Path of a file that will be written. An existing file is not changed.
 
-    Raises: ValueError if it is something other than a regular file or a link to one, which may be new, or if its folder cannot
-        be written to
+    Raises: ValueError if it is something other than a regular file or a link to one, which may be new, or if its folder
+        cannot be written to
     """
     try:
         check_regular(path)

@@ -32,9 +32,9 @@ class Room:
     def check(self, numbers: int = 0) -> None:
         """Raises ValueError if there is no room for so many numbers more."""
         if self.parameters_left < 0:
-            raise ValueError(f"its model has many more weights than the {self.arrays:,} arrays in the file; {REMEDY}")
+            raise ValueError(f"the model has many more weights than the {self.arrays:,} arrays in the file; {REMEDY}")
         if self.numbers_left < numbers:
-            raise ValueError(f"its model has many more numbers than the {self.stored:,} in the file; {REMEDY}")
+            raise ValueError(f"the model has many more numbers than the {self.stored:,} in the file; {REMEDY}")
 
 
 UNFILLED: contextvars.ContextVar[Room | None] = contextvars.ContextVar("unfilled", default=None)
@@ -51,8 +51,8 @@ def unfilled(numbers: float = math.inf, arrays: float = math.inf) -> Iterator[No
             model = CausalLanguageModel(**sizes)
         model.load_state_dict(state, copy=False)
 
-    Parameters: numbers, arrays : how many numbers, and how many arrays, the file holds that is to fill the model. Sizes that a
-        file announces cost nothing then unless it also holds the weights
+    Parameters: numbers, arrays : how many numbers, and how many arrays, the file holds that is to fill the model. Sizes
+        that a file announces cost nothing then unless it also holds the weights
     Raises: ValueError as soon as a model is being built that has many more
     """
     token = UNFILLED.set(Room(numbers, arrays))

@@ -20,9 +20,9 @@ COMMANDS = [
     (["train", "lm", "--resume", "--out"], ".npz"), (["train", "lm", "--overwrite", "--out"], ".npz"),
     (["embed", "no.npz", "a", "--out"], ".npy"), (["exercise", "gradescope-zip"], ".zip"), (["bench", "--json"], ".json")]
 SLOW_COMMANDS = [                               # to import
-    (["plot", "pe", "--out"], ".png"), (["plot", "pe", "--overwrite", "--out"], ".svg"), (["zoo", "no-scale", "--out"], ".png"),
-    (["explore", "--out"], ".html"), (["gradcheck", "Linear", "--json"], ".json"), (["grade", "no-class", "--out"], ".csv"),
-    (["grade", "no-class", "--json"], ".json"), (["grade", "no-class", "--picture"], ".png"),
+    (["plot", "pe", "--out"], ".png"), (["plot", "pe", "--overwrite", "--out"], ".svg"),
+    (["zoo", "no-scale", "--out"], ".png"), (["explore", "--out"], ".html"), (["gradcheck", "Linear", "--json"], ".json"),
+    (["grade", "no-class", "--out"], ".csv"), (["grade", "no-class", "--json"], ".json"), (["grade", "no-class", "--picture"], ".png"),
     (["grade", "no-class", "--anonymous"], ".html")]
 COMMANDS += [pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW_COMMANDS]
 FOLDERS = [["figures", "--out"], ["demo", "--figures"], ["export", "no.npz"], ["grade", "no-class", "--feedback"],
@@ -60,7 +60,7 @@ def test_what_is_no_regular_file_is_named(here):
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("socket.npz")
         for name, kind in KINDS.items():
-            with pytest.raises(ValueError, match=f"cannot write '{name}': it is {kind}, but a result replaces a regular file"):
+            with pytest.raises(ValueError, match=f"cannot write '{name}': it is {kind}, but a result replaces a regular"):
                 check_output(name)
     for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
         with pytest.raises(ValueError, match="it is a stream that this process has open"):

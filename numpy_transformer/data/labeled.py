@@ -111,7 +111,8 @@ def check_given_labels(labels):
     names = list(labels)
     are_names = not isinstance(labels, str) and all(isinstance(name, str) for name in names)
     if not are_names or len(set(names)) != len(names):
-        raise ValueError(f"labels must be a list of distinct names, got {reprlib.repr(labels)}; pass the labels of a trained model")
+        raise ValueError(f"labels must be a list of distinct names, got {reprlib.repr(labels)}; pass the labels of a trained "
+                         "model")
     if len(names) < 2:
         raise ValueError(f"labels has {counted(len(names), 'name')}, but at least 2 are needed; pass the labels of a "
                          "trained model")
@@ -141,8 +142,8 @@ def check_classes(names, training_names, source):
                          f"needs 2 to {MOST_LABELS:,}; give other data, or another column for the labels")
     for name in names:
         if name not in training_names:
-            raise ValueError(f"no training text in {source} has the label {reprlib.repr(name)}, but each class needs at least 1; "
-                             "add some, or remove the class from the other sets too")
+            raise ValueError(f"no training text in {source} has the label {reprlib.repr(name)}, but each class needs at "
+                             "least 1; add some, or remove the class from the other sets too")
 
 
 def report_missing_labels(names, names_in):

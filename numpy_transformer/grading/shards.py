@@ -128,8 +128,8 @@ def read_record(path):
     except OSError as error:
         raise ValueError(f"cannot read {str(path)!r}: {error.strerror}") from error
     except (ValueError, *MALFORMED) as error:
-        raise ValueError(f"{str(path)!r} does not hold the results of a grading by this version ({one_line(error, 200)}); move "
-                         "it away, or choose another --out") from error
+        raise ValueError(f"{str(path)!r} does not hold the results of a grading by this version ({one_line(error, 200)}); "
+                         "move it away, or choose another --out") from error
 
 
 def record_from(content):

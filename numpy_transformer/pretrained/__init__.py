@@ -11,5 +11,5 @@ from .load import class_and_options, load_pretrained, open_checkpoint, outline_p
 from .registry import Origin, build_model, remarks, rules
 from .save import save_pretrained
 
-__all__ = ["Origin", "build_model", "class_and_options", "load_pretrained", "open_checkpoint", "outline_pretrained", "remarks", "rules",
-           "save_pretrained"]
+__all__ = ["Origin", "build_model", "class_and_options", "load_pretrained", "open_checkpoint", "outline_pretrained",
+           "remarks", "rules", "save_pretrained"]

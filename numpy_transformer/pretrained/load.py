@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..argument_checks import check_choice
-from ..file_checks import MALFORMED, one_line
+from ..file_checks import MALFORMED, one_line, shown
 from ..models import TextEncoder
 from ..module import Module, unfilled
 from ..training.memory import available_memory
 from ..types import PathLike
 from .family import matches
-from .folder import read_folder, shown
+from .folder import read_folder
 from .llama2c import StoryFile, is_story_file
 from .registry import FAMILIES, Origin, build_model, describe_config, rules
 from .sentences import embedding_options

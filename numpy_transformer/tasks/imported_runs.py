@@ -126,8 +126,8 @@ def length_in(config, name, default):
     """Returns the number of tokens that a file of the folder names, or the default if it names none."""
     length = config.get(name) or default
     if not isinstance(length, int) or length < 3:
-        raise ValueError(f"{name} is {quoted(length)} in the model's folder, which is no number of tokens of at least 3; copy "
-                         "the original file")
+        raise ValueError(f"{name} is {quoted(length)} in the model's folder, which is no number of tokens of at least 3; "
+                         "copy the original file")
     return length
 
 

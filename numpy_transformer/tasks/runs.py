@@ -99,8 +99,8 @@ def load_run(path: PathLike, *kinds: str) -> Run:
     Parameters:
         path : path of the file
         kinds : str, the kinds of model that are wanted, such as "lm"; any kind if none is given
-    Raises: ValueError if the file holds no run, or none of these kinds, or is damaged. A model that is larger than the weights
-        in the file is not built.
+    Raises: ValueError if the file holds no run, or none of these kinds, or is damaged. A model that is larger than the
+        weights in the file is not built.
     """
     check_file(path)
     arrays, meta = read_checkpoint(path, arrays_of_model)
@@ -181,8 +181,8 @@ def make_model(meta, path, sizes):
             if "lora" in meta:
                 add_lora(model, **meta["lora"])
     except ValueError as error:
-        raise ValueError(f"{str(path)!r} holds a model that this version cannot build ({one_line(error)}); name another run") \
-            from error
+        raise ValueError(f"{str(path)!r} holds a model that this version cannot build ({one_line(error)}); name another "
+                         "run") from error
     return model
 
 
@@ -258,7 +258,8 @@ def check_outputs(model, meta, path):
     if meta["kind"] in LABELED:
         outputs, labels = model.output.d_out, meta["corpus"]["labels"]
         if len(labels) != outputs and (len(labels), outputs) != (2, 1):
-            raise ValueError(f"{str(path)!r} is damaged (it has {len(labels)} labels for {outputs} outputs); name another run")
+            raise ValueError(f"{str(path)!r} is damaged (it has {len(labels)} labels for {outputs} outputs); name another "
+                             "run")
 
 
 def load_tokenizers(meta, path):

@@ -11,9 +11,9 @@ RESERVED = {"format", "arrays", "step", "best", "data", "optimizer", "schedule",
             "ranks"}
 MOST_WORKERS = 1024
 NONE = type(None)
-FORM = {"step": int, "best?": ({str: float}, NONE), "data": {"accumulate": int}, "optimizer": {"class": str, "t": int, "lr": float},
-        "schedule": ({"class": str, "count": int}, NONE), "generators": {str: {"bit_generator": str}}, "ranks": int,
-        "workers": (int, NONE)}
+FORM = {"step": int, "best?": ({str: float}, NONE), "data": {"accumulate": int}, "ranks": int, "workers": (int, NONE),
+        "optimizer": {"class": str, "t": int, "lr": float}, "schedule": ({"class": str, "count": int}, NONE),
+        "generators": {str: {"bit_generator": str}}}
 COLUMNS = ("step", "loss", "lr", "norm", "tokens", "validation")
 
 

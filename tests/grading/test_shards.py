@@ -65,12 +65,16 @@ def place_in(content, path):
 
 
 @pytest.mark.parametrize("path, value", [
-    (["seed"], "5"), (["seed"], True), (["versions"], []), (["versions"], {}), (["policy"], {"due": "x"}), (["left_out"], {"a": 1}),
-    (["shard"], "9/1"), (["students"], {}), (["students", 0], 7), (["students", 0, "student"], 7), (["students", 0, "ids"], ["x"]),
-    (["students", 0, "problems"], [1]), (["students", 0, "tests", 0, "points"], "2"), (["students", 0, "tests", 0, "max"], None),
+    (["seed"], "5"), (["seed"], True), (["versions"], []), (["versions"], {}), (["policy"], {"due": "x"}),
+    (["left_out"], {"a": 1}),
+    (["shard"], "9/1"), (["students"], {}), (["students", 0], 7),
+    (["students", 0, "student"], 7), (["students", 0, "ids"], ["x"]),
+    (["students", 0, "problems"], [1]), (["students", 0, "tests", 0, "points"], "2"),
+    (["students", 0, "tests", 0, "max"], None),
     (["students", 0, "tests", 0, "seconds"], float("inf")), (["students", 0, "tests", 0, "status"], "passed"),
     (["students", 0, "tests", 0, "number"], "99.9"), (["students", 0, "tests", 0, "stage"], "nowhere"),
-    (["students", 0, "tests", 1, "lines", 0, "kind"], "verdict.no.such"), (["students", 0, "tests", 1, "lines", 0, "values"], {}),
+    (["students", 0, "tests", 1, "lines", 0, "kind"], "verdict.no.such"),
+    (["students", 0, "tests", 1, "lines", 0, "values"], {}),
     (["students", 0, "tests", 1, "misconceptions"], ["SMB-1"]), (["students", 0, "tests", 1, "remarks"], "one")])
 def test_a_record_of_another_form_is_refused(path, value, tmp_path):
     file = tmp_path / "scores.json"

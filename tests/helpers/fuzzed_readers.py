@@ -6,15 +6,14 @@ import json
 import shutil
 import struct
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 
 import numpy as np
 
 import numpy_transformer as nt
 from numpy_transformer.cli import main
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.data import (CharTokenizer, StoryTokenizer, TextReader, WordTokenizer, read_conll, read_labeled,
-                                    read_pairs)
+from numpy_transformer.data import (BytePairTokenizer, CharTokenizer, MixedTokenizer, StoryTokenizer, TextReader,
+                                    WordTokenizer, read_conll, read_labeled, read_pairs)
 from numpy_transformer.data.pretrained_tokenizer import PretrainedTokenizer
 from numpy_transformer.data.tokenizers import tokenizer_from_json
 from numpy_transformer.grading import anonymous, lateness, policy, report, shards
@@ -23,10 +22,9 @@ from numpy_transformer.grading.gradebooks.moodle import MoodleWorksheet
 from numpy_transformer.grading.gradebooks.people import match, people
 from numpy_transformer.grading.gradebooks.roster import add_roster
 from numpy_transformer.pretrained import load_pretrained
-from numpy_transformer.pretrained.safetensors import TensorFile
+from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
 from numpy_transformer.tasks.imported_runs import run_of_folder
 from numpy_transformer.tasks.runs import outline_run
-from numpy_transformer.training.checkpoint import read_checkpoint, write_checkpoint
 
 from . import mutations
 from .fuzzing import Reader
@@ -54,7 +52,8 @@ def make_runs(folder):
     paths = [folder / f"{name}.npz" for name in ("lm", "pairs", "classifier", "published", "trained", "lora")]
     lm, pairs, classifier, published, trained, lora = paths
     nt.save_run(lm, nt.CausalLanguageModel(characters.vocab_size, **SIZES, max_len=16), characters)
-    nt.save_run(pairs, nt.EncoderDecoder(characters.vocab_size + 3, words.vocab_size + 3, **SIZES, max_len=20), characters, words)
+    sizes = characters.vocab_size + 3, words.vocab_size + 3
+    nt.save_run(pairs, nt.EncoderDecoder(*sizes, **SIZES, max_len=20), characters, words)
     nt.save_run(classifier, nt.SequenceClassifier(reader.vocab_size, **SIZES, max_len=10, num_classes=2), reader,
                 labels=["bad", "good"])
     nt.save_run(published, load_pretrained(SMALL / "gpt2"), CharTokenizer("abcdefghijklmnopqrs"))
@@ -135,7 +134,6 @@ def make_sentence_files(folder):
     config = json.loads((folder / "bert/config.json").read_text())
     (folder / "bert/config.json").write_text(json.dumps(config | {"architectures": ["BertModel"]}))
     file = TensorFile(SMALL / "bert/model.safetensors")
-    from numpy_transformer.pretrained.safetensors import write_safetensors
     write_safetensors(folder / "bert/model.safetensors", {
         name.removeprefix("bert."): file[name] for name in file if name.startswith("bert.")})
     texts = {"modules.json": [{"type": "sentence_transformers.models.Transformer", "path": ""},
@@ -186,8 +184,8 @@ def read_story_tokenizer(path):
 
 def make_tokenizers(folder):
     """Our own tokenizers as JSON."""
-    made = {"char": CharTokenizer(TEXT), "word": WordTokenizer.train(TEXT, 12), "bpe": nt.data.BytePairTokenizer.train(TEXT, 5),
-            "mixed": nt.data.MixedTokenizer(["the ", *"abcdefghijklmnopqrstuvwxyz .\n"])}
+    made = {"char": CharTokenizer(TEXT), "word": WordTokenizer.train(TEXT, 12), "bpe": BytePairTokenizer.train(TEXT, 5),
+            "mixed": MixedTokenizer(["the ", *"abcdefghijklmnopqrstuvwxyz .\n"])}
     for name, tokenizer in made.items():
         (folder / f"{name}.json").write_text(json.dumps(tokenizer.to_json()))
     return [folder / f"{name}.json" for name in made]
@@ -215,7 +213,7 @@ def read_published_tokenizer(path):
     tokenizer = PretrainedTokenizer.from_files({"tokenizer.json": path.read_text(encoding="utf-8")}, {"eos_token_id": 1})
     tokenizer.decode(tokenizer.encode("the cat sat"))
     tokenizer.name(0)
-    nt.data.tokenizer_from_json(json.loads(json.dumps(tokenizer.to_json())))
+    tokenizer_from_json(json.loads(json.dumps(tokenizer.to_json())))
 
 
 def make_scores(folder):
@@ -297,7 +295,8 @@ def read_labels(path):
 
 def make_dates(folder):
     """Times, rates and lengths of time as teachers write them, and a file with the extensions of students."""
-    (folder / "dates.txt").write_text("2026-11-20\n2026-11-20 23:59\n2026-11-20T23:59+01:00\n05=2026-11-20\n2026-11-20T22:59:59Z")
+    (folder / "dates.txt").write_text("2026-11-20\n2026-11-20 23:59\n2026-11-20T23:59+01:00\n05=2026-11-20\n"
+                                      "2026-11-20T22:59:59Z")
     (folder / "rates.txt").write_text("10%/day, at most 50%\n2 points/day\n5% of max/hour, nothing after 3 days\n20%\nnone")
     (folder / "lengths.txt").write_text("15min\n2 hours\n1 day\n1.5h")
     (folder / "extensions.csv").write_text("student,time,exercise\nkim,3 days,01.2\nzoe,2026-12-01 10:00,\n")

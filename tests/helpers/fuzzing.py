@@ -1,6 +1,6 @@
 """Feeds a reader with damaged files, in processes whose memory and time are limited.
 
-    PYTHONPATH=.:tests python -m helpers.fuzzing READER FOLDER FIRST COUNT      the mutations from number FIRST on, as JSON lines
+    PYTHONPATH=.:tests python -m helpers.fuzzing READER FOLDER FIRST COUNT   the mutations from number FIRST on
 
 Each mutation is drawn from its number alone, so that one that fails can be repeated by itself. A reader may succeed, or raise
 ValueError or OSError with one sentence. Whatever else it does is a failure: another exception, MemoryError under the limit,
@@ -106,8 +106,8 @@ def listing(folder):
 
 def failures(name, folder, count=1000):
     """Returns what is wrong with a reader of helpers.fuzzed_readers over `count` mutations, found in several processes."""
-    from .commands import python
     from . import ROOT
+    from .commands import python
 
     found = []
     for first in range(0, count, BATCH):
@@ -118,7 +118,7 @@ def failures(name, folder, count=1000):
                          XDG_STATE_HOME=str(folder))
         found += [line for line in process.stdout.splitlines() if line.startswith("[")]
         if "done" not in process.stdout:
-            found.append(f"the process ended with {process.returncode} after {process.stdout[-300:]} {process.stderr[-1500:]}")
+            found.append(f"the process ended with {process.returncode}: {process.stdout[-300:]} {process.stderr[-1500:]}")
     return found
 
 

@@ -9,11 +9,14 @@ import zipfile
 
 import numpy as np
 
-NASTY_NAMES = ("", "\x1b[31mred\x1b[0m", "a\nb", "\ud800", "\u202emoc", "x" * 5000, "../../x", "\0", "meta", "__metadata__", "é")
-EXTREME = (0, -1, 1, 2, 2 ** 31 - 1, 2 ** 31, 2 ** 63, -2 ** 63, 10 ** 12, 10 ** 400, 8_000_000, 0.5, -0.0, 1e308, float("nan"),
-           float("inf"), True, False, None, "", "7", [], {}, [[]], [1, 2], {"a": 1}, "x", ["x"], [None], 10 ** 7)
-CELLS = ("", '"', '""', '"open', "=1+1", "1e999", "9999-12-31", "0001-01-01", "2026-11-20 23:59", "x" * 200_000, "\x1b[2J", "-",
-         "NaN", "1,5", "\t", ";", "\ufeff", "\u2028", "٣", "1" * 5000, "\0", "01.1", "2026-11-20T23:59+23:59", "24:00", "99")
+NASTY_NAMES = ("", "\x1b[31mred\x1b[0m", "a\nb", "\ud800", "\u202emoc", "x" * 5000, "../../x", "\0", "meta",
+               "__metadata__", "é")
+EXTREME = (0, -1, 1, 2, 2 ** 31 - 1, 2 ** 31, 2 ** 63, -2 ** 63, 10 ** 12, 10 ** 400, 8_000_000, 0.5, -0.0,
+           1e308, float("nan"), float("inf"), True, False, None, "", "7",
+           [], {}, [[]], [1, 2], {"a": 1}, "x", ["x"], [None], 10 ** 7)
+CELLS = ("", '"', '""', '"open', "=1+1", "1e999", "9999-12-31", "0001-01-01", "2026-11-20 23:59", "x" * 200_000,
+         "\x1b[2J", "-", "NaN", "1,5", "\t", ";",
+         "\ufeff", "\u2028", "٣", "1" * 5000, "\0", "01.1", "2026-11-20T23:59+23:59", "24:00", "99")
 LARGE_MEMBER = 1 << 28                          # bytes of zeros, which compression makes small
 
 
@@ -190,7 +193,8 @@ def mutate_safetensors(data, rng):
     header, arrays = json.loads(data[8:8 + length]), data[8 + length:]
     kind, name = int(rng.integers(6)), pick(rng, list(header))
     if kind == 0 and "shape" in header[name]:
-        header[name]["shape"] = pick(rng, ([1] * 200_000, [10 ** 9] * 3000, [0, 10 ** 30], [-1, -1], [2 ** 64], [1.5], ["4"], 4))
+        header[name]["shape"] = pick(rng, (
+            [1] * 200_000, [10 ** 9] * 3000, [0, 10 ** 30], [-1, -1], [2 ** 64], [1.5], ["4"], 4))
     elif kind == 1:
         header = dict(reversed(header.items())) | {pick(rng, NASTY_NAMES): header[name]}
     elif kind == 2:

@@ -68,12 +68,17 @@ def test_a_model_larger_than_its_file_is_not_built(options, words, saved, capsys
 
 @pytest.mark.parametrize("change, words", [
     ({"origin": None}, "meta['origin'] is None"), ({"origin": []}, "meta['origin'] is [], not an object"),
-    ({"origin": {"family": "gpt2"}}, "has no 'config'"), ({"origin": {"family": "x", "config": {}, "files": {}}}, "there is no 'x'"),
+    ({"origin": {"family": "gpt2"}}, "has no 'config'"),
+    ({"origin": {"family": "x", "config": {}, "files": {}}}, "there is no 'x'"),
     ({"origin": {"family": "gpt2", "config": {"architectures": 7}, "files": {}}}, "run.npz' "),
-    ({"settings": []}, "meta['settings'] is []"), ({"settings": {"seed": 1}}, "has no 'context'"), ({"tokenizers": []}, "0 tokenizers"),
-    ({"tokenizers": [{"kind": "pretrained"}]}, "run.npz' "), ({"corpus": 5}, "meta['corpus'] is 5"), ({"step": "x"}, "meta['step'] is 'x'"),
-    ({"best": {"step": 1}}, "has no 'validation'"), ({"kind": []}, "neither `train` nor `import`"), ({"base": "x"}, "meta['base'] is 'x'"),
-    ({"lora": {"rank": "1"}}, "meta['lora']['rank'] is '1', not a whole number"), ({"lora": {"rank": 10 ** 12}}, "rank = 1000000000000")])
+    ({"settings": []}, "meta['settings'] is []"), ({"settings": {"seed": 1}}, "has no 'context'"),
+    ({"tokenizers": []}, "0 tokenizers"),
+    ({"tokenizers": [{"kind": "pretrained"}]}, "run.npz' "), ({"corpus": 5}, "meta['corpus'] is 5"),
+    ({"step": "x"}, "meta['step'] is 'x'"),
+    ({"best": {"step": 1}}, "has no 'validation'"), ({"kind": []}, "neither `train` nor `import`"),
+    ({"base": "x"}, "meta['base'] is 'x'"),
+    ({"lora": {"rank": "1"}}, "meta['lora']['rank'] is '1', not a whole number"),
+    ({"lora": {"rank": 10 ** 12}}, "rank = 1000000000000")])
 def test_what_a_run_says_of_itself_has_its_form(change, words, saved, capsys):
     rewrite(saved, lambda meta, _: meta.update(change))
     assert words in refusal(capsys, saved)
@@ -113,7 +118,8 @@ def test_names_of_arrays_are_shown_escaped_and_short(name, saved, capsys):
 
 
 def test_labels_and_settings_reach_the_terminal_without_escape_sequences(saved, capsys):
-    rewrite(saved, lambda meta, _: meta["settings"].update({"\x1b[2Jnote": "\x1b]0;title\x07", "more": "\x9b31m\u202e\ud800"}))
+    strange = {"\x1b[2Jnote": "\x1b]0;title\x07", "more": "\x9b31m\u202e\ud800"}
+    rewrite(saved, lambda meta, _: meta["settings"].update(strange))
     code, out, _ = run(capsys, "info", saved)
     assert code == 0 and " [2Jnote" in out and not set("\x1b\x07\x9b\u202e\ud800") & set(out)
 

@@ -17,7 +17,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from ...outputs import write_output
+from ...outputs import check_regular, write_output
 from ...texts import ENGLISH, folder_of_language
 from .answers import closing_answers
 from .cells import Cell, cells
@@ -110,6 +110,7 @@ def write_translation(lesson: Path, file: Path) -> dict[str, int]:
     if file.suffix != ".md":
         raise ValueError(lesson_words("translation.not_markdown", file=str(file),
                                       example=f"{lesson.parent}/ko/{lesson.stem}.md"))
+    check_regular(file)
     earlier = Translation(lesson, file)
     english = texts_of(lesson)
     by_place = {entry["place"]: entry for entry in earlier.entries if entry["text"]}
