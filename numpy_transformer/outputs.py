@@ -62,6 +62,8 @@ def kind_of_path(path: PathLike) -> str:
 
 def stands_for_stream(path: PathLike) -> bool:
     """Returns True for /dev/stdout, /proc/self/fd/1 and the like, even if that is redirected to a file."""
+    if os.name != "posix":
+        return False
     places = [os.path.abspath(path)]
     for _ in range(8):
         if not os.path.islink(places[-1]):
