@@ -50,8 +50,12 @@ def as_damaged(path: object, remedy: str) -> Iterator[None]:
     try:
         yield
     except MALFORMED as error:
-        reason = f"there is no {error}" if isinstance(error, KeyError) else error or type(error).__name__
-        raise ValueError(f"{str(path)!r} is damaged ({one_line(reason)}); {remedy}") from error
+        raise ValueError(f"{str(path)!r} is damaged ({reason_of(error)}); {remedy}") from error
+
+
+def reason_of(error: BaseException) -> str:
+    """Returns why malformed content could not be read, as one line."""
+    return one_line(f"there is no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__)
 
 
 def check_form(value: Any, form: Any, what: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..course.checker.feedback import heading
 from ..course.checker.verdict import STATUS
 from ..course.exercises import exercises
-from ..file_checks import MALFORMED, check_form, one_line
+from ..file_checks import MALFORMED, check_form, reason_of
 from ..texts import from_data, render
 from .files import open_regular
 from .gradebooks.people import name_keys, name_without_id, name_words
@@ -128,7 +128,7 @@ def read_record(path):
     except OSError as error:
         raise ValueError(f"cannot read {str(path)!r}: {error.strerror}") from error
     except (ValueError, *MALFORMED) as error:
-        raise ValueError(f"{str(path)!r} does not hold the results of a grading by this version ({one_line(error, 200)}); "
+        raise ValueError(f"{str(path)!r} does not hold the results of a grading by this version ({reason_of(error)}); "
                          "move it away, or choose another --out") from error
 
 

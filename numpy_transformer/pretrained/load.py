@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..argument_checks import check_choice
-from ..file_checks import MALFORMED, one_line, shown
+from ..file_checks import MALFORMED, reason_of, shown
 from ..models import TextEncoder
 from ..module import Module, unfilled
 from ..training.memory import available_memory
@@ -117,7 +117,7 @@ def new_model(family, model_class, options):
     try:
         return build_model(family, model_class, options)
     except (ValueError, *MALFORMED) as error:
-        raise ValueError(f"config.json describes a model that cannot be built (in this package's names: {one_line(error)}); "
+        raise ValueError(f"config.json describes a model that cannot be built (in this package's names: {reason_of(error)}); "
                          "copy the original file") from error
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..file_checks import MALFORMED, check_form, check_name, count_of, one_line
+from ..file_checks import MALFORMED, check_form, check_name, count_of, reason_of
 from ..outputs import open_new
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
@@ -59,8 +59,7 @@ class TensorFile(Mapping):
                 file.seek(0)
                 self.entries = self.read_header(file, os.path.getsize(path))
         except (OSError, ValueError, *MALFORMED) as error:
-            reason = f"there is no {error}" if isinstance(error, KeyError) else error
-            raise ValueError(f"cannot read the arrays of {str(path)!r}: {one_line(reason)}; copy or download the file "
+            raise ValueError(f"cannot read the arrays of {str(path)!r}: {reason_of(error)}; copy or download the file "
                              "again") from error
 
     def read_header(self, file, size):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..file_checks import MALFORMED, check_form, one_line
+from ..file_checks import MALFORMED, check_form, reason_of
 from .history import History
 
 RESERVED = {"format", "arrays", "step", "best", "data", "optimizer", "schedule", "generators", "workers",
@@ -50,7 +50,7 @@ def restore(trainer, arrays, meta, path):
         if not differs:
             check_states(trainer.model, meta["generators"])
     except (ValueError, *MALFORMED) as error:
-        raise ValueError(f"{str(path)!r} is not the checkpoint of a run that can be continued ({one_line(error)}; it may "
+        raise ValueError(f"{str(path)!r} is not the checkpoint of a run that can be continued ({reason_of(error)}; it may "
                          "be an average); name one that a Trainer has saved") from error
     if differs:
         raise ValueError(f"{str(path)!r} does not fit this run, nothing was loaded: " + "; ".join(differs))
