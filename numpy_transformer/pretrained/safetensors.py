@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..file_checks import MALFORMED, check_form, check_name, count_of, reason_of
+from ..file_checks import MALFORMED, check_form, check_name, count_of, quoted, reason_of
 from ..outputs import open_new
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
@@ -104,6 +104,8 @@ def check_entry(name, entry, end):
     if entry.start != end or entry.stop < entry.start:
         raise ValueError(f"{name} lies at bytes {entry.start:,} to {entry.stop:,}, but the array before it ends at "
                          f"{end:,}")
+    if not entry.dtype.isidentifier():
+        raise ValueError(f"{name} has the dtype {quoted(entry.dtype)}, which is none")
     size, count = entry.stop - entry.start, count_of(name, entry.shape)
     if entry.dtype in DTYPES and size != count * np.dtype(DTYPES[entry.dtype]).itemsize:
         raise ValueError(f"{name} has {size:,} bytes, which do not make an array {entry.shape} of {entry.dtype}")

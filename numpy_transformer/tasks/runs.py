@@ -2,11 +2,12 @@
 
 import hashlib
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..data import tokenizer_from_json
-from ..file_checks import as_damaged, check_form, one_line
+from ..file_checks import MALFORMED, as_damaged, check_form, one_line, quoted, reason_of
 from ..layers import LoRALinear, add_lora, merge_lora
 from ..models import TextEncoder
 from ..module import Module, unfilled
@@ -209,9 +210,9 @@ def merged_weights(run):
 def find_base(base, path):
     """Returns the path of the run that another one began with: beside that one, or where it was then."""
     places = [Path(path).parent / Path(base["file"]).name, Path(base["file"])]
-    files = [place for place in places if place.is_file()]
+    files = [place for place in places if os.path.isfile(place)]
     if not files:
-        raise ValueError(f"{str(path)!r} holds only the weights that were trained, and those of {base['file']!r}, with "
+        raise ValueError(f"{str(path)!r} holds only the weights that were trained, and those of {quoted(base['file'])}, with "
                          f"which it began, are missing; put that file beside it")
     unchanged = [place for place in files if file_hash(place) == base["sha256"]]
     if not unchanged:
@@ -282,10 +283,12 @@ def check_meta(meta, path):
             check_form(meta["corpus"], {"labels": [str]}, "meta['corpus']")
         if meta.get("best"):
             check_form(meta["best"], {"step": int, meta["settings"].get("watch", "validation"): float}, "meta['best']")
+        if kind in TASKS and meta["config"] in presets:
+            TASKS[kind].unused_settings(meta["settings"])               # whether it has the settings on which others depend
         if len(meta["tokenizers"]) != (2 if kind in PAIRS else 1):
             raise ValueError(f"it has {len(meta['tokenizers'])} tokenizers")
-    except ValueError as error:
-        raise ValueError(f"{str(path)!r} is damaged ({one_line(error)}); name another run, or an undamaged copy") from error
+    except (ValueError, *MALFORMED) as error:
+        raise ValueError(f"{str(path)!r} is damaged ({reason_of(error)}); name another run, or an undamaged copy") from error
     return meta
 
 

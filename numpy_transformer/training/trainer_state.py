@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..file_checks import MALFORMED, check_form, reason_of
+from ..file_checks import MALFORMED, check_form, one_line, reason_of
 from .history import History
 
 RESERVED = {"format", "arrays", "step", "best", "data", "optimizer", "schedule", "generators", "workers",
@@ -53,7 +53,8 @@ def restore(trainer, arrays, meta, path):
         raise ValueError(f"{str(path)!r} is not the checkpoint of a run that can be continued ({reason_of(error)}; it may "
                          "be an average); name one that a Trainer has saved") from error
     if differs:
-        raise ValueError(f"{str(path)!r} does not fit this run, nothing was loaded: " + "; ".join(differs))
+        raise ValueError(f"{str(path)!r} does not fit this run, nothing was loaded: "
+                         + one_line("; ".join(differs), 1000))
     trainer.best = meta["best"]
     trainer.best_weights = trainer.model.state_dict(trained=True) if meta["best"] else {}
     for name, array in live_arrays(trainer).items():
