@@ -104,7 +104,7 @@ def check_entry(name, entry, end):
     if entry.start != end or entry.stop < entry.start:
         raise ValueError(f"{name} lies at bytes {entry.start:,} to {entry.stop:,}, but the array before it ends at "
                          f"{end:,}")
-    if not entry.dtype.isidentifier():
+    if not entry.dtype.isidentifier() or len(entry.dtype) > 20:
         raise ValueError(f"{name} has the dtype {quoted(entry.dtype)}, which is none")
     size, count = entry.stop - entry.start, count_of(name, entry.shape)
     if entry.dtype in DTYPES and size != count * np.dtype(DTYPES[entry.dtype]).itemsize:

@@ -89,6 +89,9 @@ DAMAGED = {
                             r"a has the shape \(1180591620717411303424, 0\)"),
     "a name with an escape sequence": (pack({"\x1b[2J": entry("F32", [2], 0, 8)}, bytes(8)),
                                        r"called '\\x1b\[2J', but a name"),
+    "a dtype with an escape sequence": (pack({"a": entry("\x1b[2J", [2], 0, 8)}, bytes(8)),
+                                        r"the dtype '\\x1b\[2J', which is none"),
+    "a long dtype": (pack({"a": entry("x" * 5000, [2], 0, 8)}, bytes(8)), "a has the dtype 'xxx.{,200}, which is none"),
     "metadata": (pack(GOOD | {"__metadata__": {"a": 1}}, bytes(12)), r"__metadata__\['a'\] is 1, not a text"),
     "deeply nested": (pack(b'{"a":' * 50_000, b""), "recursion"),
 }
