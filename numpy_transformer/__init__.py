@@ -12,8 +12,9 @@ course/, grading/           lessons, exercises and their checker; grading a clas
 cli/                        the commands
 
 What all of these use: tree.py and display.py find and show the parts of a model, markup.py writes HTML for notebooks,
-argument_checks.py refuses wrong arguments, threads.py sets the threads of the matmuls, types.py names types, and
-first_use.py opens a folder when one of its names is used for the first time.
+argument_checks.py refuses wrong arguments, file_checks.py damaged files, and outputs.py places where nothing can be written;
+threads.py sets the threads of the matmuls, types.py names types, and first_use.py opens a folder when one of its names is
+used for the first time.
 """
 
 from typing import TYPE_CHECKING

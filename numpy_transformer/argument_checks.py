@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+LARGEST_DIVISOR = 1024                          # of those that an error lists
 PACKAGE = __name__.partition(".")[0]
 
 
@@ -68,7 +69,7 @@ def check_divides(whole_name: str, whole: int, part_name: str, part: int) -> Non
     """Raises ValueError unless both sizes are positive integers and `part` divides `whole`."""
     check_positive(**{whole_name: whole, part_name: part})
     if whole % part:
-        divisors = [n for n in range(1, whole + 1) if whole % n == 0]
+        divisors = [n for n in range(1, min(whole, LARGEST_DIVISOR) + 1) if whole % n == 0]
         raise ValueError(f"{called()}{whole_name} = {whole} is not divisible by {part_name} = {part}; "
                          f"choose {part_name} among {divisors}")
 

@@ -19,11 +19,13 @@ import numpy as np
 
 from .argument_checks import called_class
 from .display import Displayed
-from .parameter import Parameter, drawing, owner_of, unfilled, without_memory
+from .file_checks import shown
+from .parameter import Parameter, drawing, owner_of, unfilled
 from .tree import is_frozen, is_module, is_parameter, named_parts
 from .types import DTypeLike
 
 ThisModule = TypeVar("ThisModule", bound="Module")              # for what returns the module that it was given
+LISTED = 20                                     # names in an error
 PILE = 1000                                     # forwards of one component that wait for their backward
 
 
@@ -186,4 +188,4 @@ def _problems_of_state(own: dict[str, Parameter], state: Mapping[str, np.ndarray
             if not np.can_cast(given.dtype, wanted.dtype, "same_kind"):
                 wrong_dtype.append(f"{name} {given.dtype} instead of {wanted.dtype}")
     lists = {"missing": missing, "unknown": unknown, "wrong shape": wrong_shape, "wrong dtype": wrong_dtype}
-    return [f"{title}: {', '.join(names)}" for title, names in lists.items() if names]
+    return [f"{title}: {shown(names, LISTED)}" for title, names in lists.items() if names]

@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,11 +11,37 @@ import numpy as np
 from .types import DTypeLike
 
 LARGE = 2 ** 18                                 # entries from which an array is not copied or kept without need
-UNFILLED = contextvars.ContextVar("unfilled", default=False)
+SLACK = 2 ** 20                                 # numbers, and in thousandths parameters, that a model may have beyond a file
+REMEDY = "use settings and weights that belong together"
+LARGEST_TABLE = 2 ** 22                         # numbers of a table that no file holds, such as sinusoids
+
+
+class Room:
+    """How much may be built within unfilled(). What a file lacks by little is named better when its arrays are assigned."""
+
+    def __init__(self, numbers: float, arrays: float) -> None:
+        self.stored, self.arrays = numbers, arrays
+        self.numbers_left, self.parameters_left = 2 * numbers + SLACK, 3 * arrays + SLACK / 1000
+
+    def take(self, shape: tuple[int, ...]) -> None:
+        """Takes the room of one parameter."""
+        self.numbers_left -= math.prod(shape)
+        self.parameters_left -= 1
+        self.check()
+
+    def check(self, numbers: int = 0) -> None:
+        """Raises ValueError if there is no room for so many numbers more."""
+        if self.parameters_left < 0:
+            raise ValueError(f"the model has many more weights than the {self.arrays:,} arrays in the file; {REMEDY}")
+        if self.numbers_left < numbers:
+            raise ValueError(f"the model has many more numbers than the {self.stored:,} in the file; {REMEDY}")
+
+
+UNFILLED: contextvars.ContextVar[Room | None] = contextvars.ContextVar("unfilled", default=None)
 
 
 @contextlib.contextmanager
-def unfilled() -> Iterator[None]:
+def unfilled(numbers: float = math.inf, arrays: float = math.inf) -> Iterator[None]:
     """Within this context new models have parameters without memory, and no initial weights are drawn.
 
     Each parameter has its shape and dtype, and reads as zeros, until load_state_dict or an assignment to `.data` fills
@@ -23,8 +50,12 @@ def unfilled() -> Iterator[None]:
         with unfilled():
             model = CausalLanguageModel(**sizes)
         model.load_state_dict(state, copy=False)
+
+    Parameters: numbers, arrays : how many numbers, and how many arrays, the file holds that is to fill the model. Sizes
+        that a file announces cost nothing then unless it also holds the weights
+    Raises: ValueError as soon as a model is being built that has many more
     """
-    token = UNFILLED.set(True)
+    token = UNFILLED.set(Room(numbers, arrays))
     try:
         yield
     finally:
@@ -33,7 +64,17 @@ def unfilled() -> Iterator[None]:
 
 def drawing() -> bool:
     """Returns False within unfilled(), where no initial weights are drawn."""
-    return not UNFILLED.get()
+    return UNFILLED.get() is None
+
+
+def check_room(numbers: int, allowed: int = 0) -> None:
+    """Raises ValueError within unfilled() if a file has no weights that so many numbers could belong to.
+
+    Parameters: numbers : of an array, a table or a list that is about to be made; allowed : as many are always allowed
+    """
+    room = UNFILLED.get()
+    if room is not None and numbers > allowed:
+        room.check(numbers)
 
 
 def without_memory(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
@@ -57,7 +98,10 @@ class Parameter:
     def __init__(self, data: Any) -> None:
         data = np.asarray(data)
         dtype = data.dtype if data.dtype.kind in "fc" else np.dtype(np.float64)
-        self.filled = drawing()
+        room = UNFILLED.get()
+        self.filled = room is None
+        if room is not None:
+            room.take(data.shape)
         self._data = data.astype(dtype) if self.filled else without_memory(data.shape, dtype)       # a copy
         self._grad: np.ndarray | None = None
         self._frozen = False

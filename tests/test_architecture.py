@@ -11,8 +11,8 @@ import numpy_transformer
 
 ROOT = Path(numpy_transformer.__file__).parent
 LEVELS = {                                     # rooms in reading order: each may import those before it
-    "the Transformer": ["first_use", "types", "argument_checks", "threads", "markup", "parameter", "tree", "display", "module",
-                        "layers", "models", "training", "decoding", "checks", "inspection"],
+    "the Transformer": ["first_use", "types", "argument_checks", "file_checks", "outputs", "threads", "markup", "parameter",
+                        "tree", "display", "module", "layers", "models", "training", "decoding", "checks", "inspection"],
     "data, models and pictures": ["texts", "data", "views", "pretrained", "tasks", "zoo", "bench"],
     "the explorer": ["explorer"],
     "the course": ["course/lessons", "course/sandbox", "course/exercises", "course/checker", "course"],

@@ -136,3 +136,20 @@ def test_an_optimizer_follows_arrays_that_were_taken_over_after_it_was_made():
         m.backward(np.ones((1, 2), np.float32))
         optimizer.step()
     np.testing.assert_array_equal(model.weight.data, same.weight.data)
+
+
+@pytest.mark.parametrize("build, room", [
+    (lambda: nt.Linear(2000, 3000), (1_000_000, 2)), (lambda: [nt.LayerNorm(1) for _ in range(2000)], (4000, 300)),
+    (lambda: nt.Embedding(10 ** 12, 10 ** 12), (100, 1)), (lambda: nt.RotaryEmbedding(2 ** 40), (100, 1)),
+    (lambda: nt.ALiBi(2 ** 40), (100, 1)), (lambda: nt.SinusoidalPositionalEncoding(64, 10 ** 9), (100, 1))])
+def test_a_file_that_holds_little_builds_nothing_large(build, room):
+    with pytest.raises(ValueError, match="the model has many more (numbers|weights) than the .* in the file"), unfilled(*room):
+        build()
+
+
+def test_what_a_file_lacks_by_little_is_built_and_named_when_it_is_loaded():
+    with unfilled(6, 1):
+        model = nt.Linear(20, 30)
+        nt.SinusoidalPositionalEncoding(64, 5000)           # no file holds its table
+    with pytest.raises(ValueError, match="nothing was loaded; missing: weight"):
+        model.load_state_dict({"bias": np.zeros(30)})

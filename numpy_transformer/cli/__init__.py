@@ -24,7 +24,9 @@ from ..training.memory import keep_freed_memory
 from ..training.mpi import RankError, silence_other_ranks, world
 from .greeting import greet
 from .parser import CommandParser, option
-from .terminal import CLOSED_PIPE, drop_output
+from .terminal import CLOSED_PIPE, drop_output, plain_output
+
+LONGEST_ERROR = 2000                            # characters
 
 MODULES = {"demo": ("demo",), "train": ("train",), "importing": ("import", "export"), "generate": ("generate", "translate"),
            "predict": ("classify", "tag", "fill", "embed", "similar"), "evaluate": ("evaluate",), "info": ("info",),
@@ -66,6 +68,12 @@ def main(argv=None):
     except ValueError as error:
         print(f"numpy-transformer: {error}", file=sys.stderr)
         return 2
+    with plain_output():
+        return run(argv)
+
+
+def run(argv):
+    """Runs a command, or says where to begin, and reports its errors. Returns the exit code."""
     arguments = None
     try:
         if argv:
@@ -84,7 +92,7 @@ def main(argv=None):
     except (ValueError, TypeError, IndexError, OSError, MemoryError, RankError) as error:
         if arguments is None or arguments.traceback:
             raise
-        print(f"{arguments.parser.prog}: {' '.join(error_sentence(error).splitlines())}", file=sys.stderr)
+        print(f"{arguments.parser.prog}: {' '.join(error_sentence(error).splitlines())[:LONGEST_ERROR]}", file=sys.stderr)
         with contextlib.suppress(OSError):
             sys.stdout.flush()
             return 2

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 
 import numpy as np
 
@@ -15,8 +14,8 @@ from ..bench.published_models import TITLES, measure_job
 from ..bench.scaling import LENGTHS as GROWN_LENGTHS, WIDTHS, curves, growth, slope
 from ..course.lessons.environment import FIGURES
 from ..data.plurals import counted
+from ..outputs import check_output, write_output
 from ..threads import cores
-from ..training.checkpoint import check_writable
 from ..training.progress import Progress
 from .parser import add_command, whole_number
 from .terminal import output_columns, wrap
@@ -81,7 +80,7 @@ def run(arguments):
     if arguments.json == "-":
         print(json.dumps(rows, indent=1))
     elif arguments.json:
-        Path(arguments.json).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+        write_output(arguments.json, f"{json.dumps(rows, indent=1)}\n".encode())
 
 
 def chosen_mode(arguments):
@@ -99,7 +98,7 @@ def check_options(arguments, mode):
             remedy = "leave it out" if "steps" in modes else f"leave it out, or add --{modes[0]}"
             raise ValueError(f"--{name} would have no effect {where}; {remedy}")
     if arguments.json not in (None, "-"):
-        check_writable(arguments.json)
+        check_output(arguments.json)
     check_rivals(arguments)
     if arguments.mpi:
         check_cores("--mpi", arguments.mpi)

@@ -10,6 +10,7 @@ from ..course.lessons.environment import FIGURES
 from ..data import BOS, EOS, frame, pad, unframe
 from ..decoding import generate, greedy_decode
 from ..layers import SinusoidalPositionalEncoding
+from ..outputs import check_folder_kind
 from ..tasks import LanguageModelTask, SequenceToSequenceTask
 from .gradcheck import check_components, error_table
 from .parser import add_command, whole_number
@@ -42,6 +43,7 @@ def run(arguments):
     from .. import views  # matplotlib is slow to import
     from ..explorer.explorer import check_page
 
+    check_folder_kind(arguments.figures)
     text = LanguageModelTask(LanguageModelTask.default_settings(
         "small", text=arguments.text, steps=arguments.lm_steps, seed=arguments.seed))
     dates = SequenceToSequenceTask(SequenceToSequenceTask.default_settings(

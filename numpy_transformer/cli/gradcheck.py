@@ -5,11 +5,11 @@ import json
 import re
 import sys
 import textwrap
-from pathlib import Path
 
 from ..checks import samples
 from ..checks.gradcheck import gradcheck
 from ..checks.report import show
+from ..outputs import check_output, write_output
 from ..training.progress import Progress
 from .gradcheck_own import check_own, name_class
 from .parser import add_command, whole_number
@@ -52,7 +52,8 @@ def run(arguments):
         raise ValueError("a FILE.py:Class is checked alone; leave out the other names")
     if (arguments.inputs or arguments.args or arguments.like) and not own:
         raise ValueError("--shape, --ids, --args and --like are only used for your own class; name it as FILE.py:Class")
-    check_writable(arguments.json)
+    if arguments.json not in (None, "-"):
+        check_output(arguments.json)            # the work takes time
     text = sys.stderr if arguments.json == "-" else sys.stdout
     if own:
         report, notes, lines, is_right = check_own(own[0], arguments)
@@ -67,18 +68,8 @@ def run(arguments):
         if arguments.json == "-":
             print(rows, end="")
         else:
-            Path(arguments.json).write_text(rows, encoding="utf-8")
+            write_output(arguments.json, rows.encode())
     return 0 if is_right else 1
-
-
-def check_writable(name):
-    """Raises ValueError if the file cannot be written. The check comes first because the work takes time."""
-    if name in (None, "-"):
-        return
-    try:
-        open(name, "a", encoding="utf-8").close()
-    except OSError as error:
-        raise ValueError(f"cannot write {name!r}: {error.strerror}; name a file in an existing folder") from error
 
 
 def check_components(names, seed):

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ..outputs import check_folder_kind, check_output
 from ..tasks.imported_runs import (checkpoint_of, compare_sizes, describe_sizes, describe_tokenizer, describe_vectors,
                                    labels_in_config, read_tokenizer)
 from ..tasks.options import is_published
 from ..tasks.runs import IMPORTED, TITLES, check_meta, load_run, merged_weights, use_of
-from ..training.checkpoint import check_writable, read_checkpoint, write_checkpoint
+from ..training.checkpoint import read_checkpoint, write_checkpoint
 from ..training.progress import Progress
 from .parser import add_command
 from .terminal import wrap
@@ -93,16 +94,17 @@ class ArrayProgress:
 
 def check_out(arguments):
     """Raises ValueError if the run cannot be written, or would replace anything but a run, before the folder is read."""
+    check_output(arguments.out)
     if os.path.exists(arguments.out):
         if not arguments.overwrite:
             raise ValueError(f"{arguments.out!r} exists already; --overwrite replaces it, --out names another file")
         check_meta(read_checkpoint(arguments.out, lambda names: [])[1], arguments.out)
-    check_writable(arguments.out)
 
 
 def run_export(arguments):
     from ..pretrained import save_pretrained  # only published models need it
 
+    check_folder_kind(arguments.folder)
     run = load_run(arguments.file)
     model = run.model
     if not is_published(run.meta):

@@ -1,16 +1,17 @@
 """numpy-transformer classify, tag, fill, embed, similar: applies trained encoders to texts."""
 
+import io
 import sys
 
 import numpy as np
 
 from ..data.text import read_text
 from ..layers import Softmax
+from ..outputs import check_output, write_output
 from ..tasks.classifier import classify
 from ..tasks.encoder import ENCODERS, apply_in_order, describe_cuts
 from ..tasks.runs import load_run
 from ..tasks.tagger import find_tags
-from ..training.checkpoint import check_writable
 from .generate import numbered_batches, standard_input
 from .parser import add_command, whole_number
 
@@ -95,11 +96,11 @@ def printable(text):
 
 
 def run_embed(arguments):
-    run = load_run(arguments.file, *ENCODERS)
     if arguments.out:
         if not arguments.out.endswith(".npy"):
             raise ValueError(f"--out {arguments.out!r} must end in .npy: it is an array for np.load")
-        check_writable(arguments.out)
+        check_output(arguments.out)
+    run = load_run(arguments.file, *ENCODERS)
     reader = run.reader
     saved = []
     for _, rows in read_lines(arguments.texts, reader):
@@ -116,8 +117,9 @@ def save_vectors(path, batches):
     if not batches:
         raise ValueError("standard input holds no text; give one line for each vector")
     vectors = np.concatenate(batches)
-    with open(path, "wb") as file:
-        np.save(file, vectors)
+    content = io.BytesIO()
+    np.save(content, vectors)
+    write_output(path, content.getvalue())
     print(f"saved an array of shape {vectors.shape} in {path!r}")
 
 

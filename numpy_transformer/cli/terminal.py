@@ -1,6 +1,8 @@
 """What commands print: text that fits the terminal, and what remains when nothing reads it."""
 
+import contextlib
 import os
+import re
 import shutil
 import sys
 
@@ -31,6 +33,35 @@ def wrap(text, indent="", first_indent=None):
         wrapped.append("\n".join(width.wrap(line, output_columns(), start, indent, break_long_words=False)))
         start = indent
     return "\n".join(wrapped)
+
+
+# Not what isprintable() rejects: languages need some spaces, joiners and marks that it takes for unprintable
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class PlainStream:
+    """A stream that writes spaces in place of control characters, lone surrogates and changes of the writing direction.
+
+    Whatever a file brings (the names of arrays, labels, tokens, the texts of errors) passes through here before it reaches
+    the terminal, where escape sequences could otherwise rewrite what is shown.
+    """
+
+    def __init__(self, stream, allowed=""):
+        self.stream, self.allowed = stream, allowed
+
+    def write(self, text):
+        self.stream.write(CONTROLS.sub(lambda match: match[0] if match[0] in self.allowed else " ", text))
+        return len(text)
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
+
+
+@contextlib.contextmanager
+def plain_output():
+    """Within this context standard output and error are PlainStreams. A progress bar returns to the start of its line."""
+    with contextlib.redirect_stdout(PlainStream(sys.stdout)), contextlib.redirect_stderr(PlainStream(sys.stderr, "\r")):
+        yield
 
 
 def drop_output():

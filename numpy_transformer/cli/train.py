@@ -1,11 +1,12 @@
 """numpy-transformer train: trains a model of each kind, saves it, and resumes bit for bit."""
 
 import contextlib
+import json
 import os
 from pathlib import Path
 
 from ..tasks import TASKS, fine_tuning
-from ..tasks.runs import find_base, load_run, load_tokenizers
+from ..tasks.runs import find_base, load_run, outline_run
 from ..tasks.settings import with_names
 from ..tasks.task import shorten_warmup
 from ..threads import adapt_threads
@@ -89,10 +90,11 @@ def prepare_resumed(arguments, saved, comm):
     given = given_settings(arguments, kind.all_settings())
     settings = resumed_settings(saved["settings"], given, MAY_CHANGE_ON_RESUME)
     check_epochs(settings, given)
-    task = kind(settings, load_tokenizers(saved), saved if settings.get("pretrained") else None)
+    task = kind(settings, outline_run(arguments.out).tokenizers, saved if settings.get("pretrained") else None)
     if saved["corpus"] != task.corpus:
         raise ValueError(f"the texts are not those with which the run in {arguments.out!r} was started; restore them, or "
                          "start a new run under another --out")
+    check_same_model(task, saved, arguments.out)
     if "base" in saved:
         model, _ = fine_tuning.start_from_run(task, load_run(find_base(saved["base"], arguments.out)))
     else:
@@ -100,6 +102,12 @@ def prepare_resumed(arguments, saved, comm):
     print_task(task, model, comm)
     more = {name: saved[name] for name in ("base", "lora", "origin") if name in saved}
     return task, task.make_trainer(adapt_threads(model), comm), make_checkpoint(arguments.out, task, preset, more)
+
+
+def check_same_model(task, saved, path):
+    """Raises ValueError unless the settings of a run describe its model, which outline_run has compared with its weights."""
+    if json.loads(json.dumps(task.model_config())) != saved["model"]:
+        raise ValueError(f"{path!r} is damaged (its settings do not describe its model); start a new run under another --out")
 
 
 def print_task(task, model, comm):

@@ -4,8 +4,9 @@ import os
 import sys
 from pathlib import Path
 
+from ..outputs import check_output
 from ..tasks.runs import IMPORTED, SCRIPT, check_meta
-from ..training.checkpoint import check_writable, read_checkpoint
+from ..training.checkpoint import read_checkpoint
 
 
 def check_outputs(arguments):
@@ -13,8 +14,8 @@ def check_outputs(arguments):
 
     Nothing is replaced without --overwrite, and nothing but a run is replaced with it.
     """
+    check_output(arguments.out)
     saved = find_run(arguments, Path(arguments.out))
-    check_writable(arguments.out)
     check_picture(arguments.curves, arguments.out)
     return saved
 
@@ -27,8 +28,6 @@ def find_run(arguments, out):
         if arguments.resume:
             print(f"there is no {str(out)!r} yet: starting a new run", file=sys.stderr)
         return None
-    if not out.is_file():
-        raise ValueError(f"cannot write {str(out)!r}: it is not a regular file; name another one with --out")
     if not arguments.resume and not arguments.overwrite:
         raise ValueError(f"{str(out)!r} exists already; --resume continues it, --overwrite replaces it, --out names "
                          "another file")
@@ -52,7 +51,7 @@ def check_picture(path, out):
     path = Path(path)
     if path.suffix.lower() != ".png" or os.path.realpath(path) == os.path.realpath(out):
         raise ValueError(f"--curves {str(path)!r} must end in .png and must not be the run itself")
-    check_writable(path)
+    check_output(path)
     if path.exists() and path.read_bytes()[:4] != b"\x89PNG":
         raise ValueError(f"{str(path)!r} exists already and is not a picture; name another file with --curves")
 

@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+from ..outputs import check_regular, open_new
 from .checker.diagnosis import AnswerKey
 from .checker.verdict import is_unexplained, judge
 from .exercises import exercises, number_of
@@ -46,7 +47,7 @@ class Workbook:
         try:
             entries = json.loads((self.folder / PROGRESS).read_text(encoding="utf-8"))
             return {number: entry for number, entry in entries.items() if isinstance(entry, dict)}
-        except (OSError, ValueError, AttributeError):
+        except (OSError, ValueError, AttributeError, RecursionError):
             return {}
 
     def save_progress(self, exercise, **changes):
@@ -55,7 +56,8 @@ class Workbook:
         progress[exercise.number] = {**progress.get(exercise.number, {}), **changes}
         temporary = self.folder / f"{PROGRESS}.tmp"
         with contextlib.suppress(OSError):      # the caller sees that `passed` stays False and tells the student
-            temporary.write_text(json.dumps(progress, indent=1, sort_keys=True), encoding="utf-8")
+            with open_new(temporary) as file:
+                file.write(json.dumps(progress, indent=1, sort_keys=True).encode())
             os.replace(temporary, self.folder / PROGRESS)
 
     def passed(self, exercise):
@@ -93,6 +95,7 @@ class Workbook:
     def reset(self, exercise):
         """Writes a new file. Renames an edited one to .bak (.bak1, ...) and returns that path, else returns None."""
         path, backup = self.path(exercise), None
+        check_regular(path)
         if path.exists() and path.read_bytes() != exercise.skeleton().encode():
             names = (path.with_name(f"{path.name}.bak{i or ''}") for i in itertools.count())
             backup = next(name for name in names if not name.exists())

@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
+from ..file_checks import quoted
+
 # Letters, digits or punctuation after an optional space; or whitespace, without a last space that precedes a word.
 PIECES = re.compile(r" ?[^\W\d_]{1,63}| ?\d{1,63}| ?(?:[^\w\s]|_){1,63}|\s{1,64}(?!\S)|\s")
 LONGEST = 256                                   # bytes: a piece has at most 64 characters of at most 4
@@ -179,7 +181,7 @@ def check_merge(pair, known):
     is_pair = isinstance(pair, (list, tuple)) and len(pair) == 2
     has_smaller_ids = is_pair and all(type(part) is int and 0 <= part < ids for part in pair)
     if not has_smaller_ids or tuple(pair) in known:
-        raise ValueError(f"merge {len(known)} is {pair!r}, but it must be a new pair of smaller ids, 0 to "
+        raise ValueError(f"merge {len(known)} is {quoted(pair)}, but it must be a new pair of smaller ids, 0 to "
                          f"{ids - 1}; pass the merges of a trained tokenizer in their order")
 
 

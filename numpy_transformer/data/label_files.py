@@ -5,6 +5,7 @@ import io
 from collections import Counter
 from pathlib import Path
 
+from ..file_checks import quoted, shown
 from .plurals import counted
 from .text import read_text
 
@@ -140,7 +141,7 @@ def parse_rows(path, text, **dialect):
 def column_index(path, header, name):
     if header.count(name) != 1:
         raise ValueError(f"{str(path)!r} must have one column {name!r}, but its columns are "
-                         f"{', '.join(map(repr, header))}; give one of these, or rename it in the file "
+                         f"{shown(map(repr, header), 20)}; give one of these, or rename it in the file "
                          "(a .csv separates columns by commas, a .tsv by tabs)")
     return header.index(name)
 
@@ -157,15 +158,15 @@ def row_cells(path, line, row, header, columns):
 def check_known_label(label, labels, place):
     """Raises ValueError if labels are given and this is not one of them."""
     if labels is not None and label not in labels:
-        raise ValueError(f"{place} has the label {label!r}, but the model knows only "
-                         f"{', '.join(map(repr, labels))}; correct the label, or train a model on texts that have it")
+        raise ValueError(f"{place} has the label {quoted(label)}, but the model knows only "
+                         f"{shown(map(repr, labels), 20)}; correct the label, or train a model on texts that have it")
 
 
 def split_name(path, line, split="train"):
     try:
         return SPLITS[split.lower()]
     except KeyError:
-        raise ValueError(f"line {line:,} of {str(path)!r} has the split {split!r}; write train, validation or "
+        raise ValueError(f"line {line:,} of {str(path)!r} has the split {quoted(split)}; write train, validation or "
                          "test") from None
 
 

@@ -5,6 +5,7 @@ import reprlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..file_checks import shown
 from . import acl_imdb
 from .label_files import check_known_label, read_class_files, read_table
 from .plurals import counted
@@ -110,7 +111,8 @@ def check_given_labels(labels):
     names = list(labels)
     are_names = not isinstance(labels, str) and all(isinstance(name, str) for name in names)
     if not are_names or len(set(names)) != len(names):
-        raise ValueError(f"labels must be a list of distinct names, got {labels!r}; pass the labels of a trained model")
+        raise ValueError(f"labels must be a list of distinct names, got {reprlib.repr(labels)}; pass the labels of a trained "
+                         "model")
     if len(names) < 2:
         raise ValueError(f"labels has {counted(len(names), 'name')}, but at least 2 are needed; pass the labels of a "
                          "trained model")
@@ -140,8 +142,8 @@ def check_classes(names, training_names, source):
                          f"needs 2 to {MOST_LABELS:,}; give other data, or another column for the labels")
     for name in names:
         if name not in training_names:
-            raise ValueError(f"no training text in {source} has the label {name!r}, but each class needs at least 1; "
-                             "add some, or remove the class from the other sets too")
+            raise ValueError(f"no training text in {source} has the label {reprlib.repr(name)}, but each class needs at "
+                             "least 1; add some, or remove the class from the other sets too")
 
 
 def report_missing_labels(names, names_in):
@@ -150,7 +152,7 @@ def report_missing_labels(names, names_in):
     for part, present in names_in.items():
         missing = [name for name in names if name not in present]
         if present and missing:
-            report.append(f"no text of the {part} set has the label {', '.join(map(repr, missing))}")
+            report.append(f"no text of the {part} set has the label {shown(map(repr, missing), 20)}")
     return report
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..file_checks import check_form
 from .bpe import check_ids, check_unicode
 
 BOS, EOS = 1, 2                                 # after <unk> = 0
@@ -124,4 +125,5 @@ class StoryTokenizer:
 
     @classmethod
     def from_json(cls, data):
+        check_form(data, {"pieces": [str], "scores": [float]}, "the tokenizer")
         return cls(data["pieces"], data["scores"])

@@ -1,15 +1,20 @@
 """The tokenizers of published models, which the `tokenizers` library reads from their file tokenizer.json."""
 
+import contextlib
 import json
+import os
+import sys
 from functools import cached_property
 
 import numpy as np
 
+from ..file_checks import check_form, one_line, shown
 from .bpe import check_unicode
 from .pairs import Marks
 
 NAMES = "pad", "unk", "cls", "sep", "mask", "bos", "eos"
 USUAL = {"pad": ("[PAD]", "<pad>"), "mask": ("[MASK]", "<mask>")}       # for folders whose files do not name them
+FORM = {"definition": str, "special": {str: int}, "begin": [int], "end": [int], "stop": [int], "start": (int, type(None))}
 INSTALL = "pip install tokenizers"
 
 
@@ -33,9 +38,10 @@ class PretrainedTokenizer:
     def __init__(self, definition, special, begin=(), end=(), stop=(), start=None):
         self.definition = definition
         self.tokenizer = read_definition(definition)
-        self.special = dict(special)
-        self.begin, self.end, self.stop = list(begin), list(end), list(stop)
+        self.special = special
+        self.begin, self.end, self.stop = begin, end, stop
         self.start = start
+        check_ids_of(self)
 
     def __repr__(self):
         return f"PretrainedTokenizer(vocab_size={self.vocab_size})"
@@ -69,7 +75,7 @@ class PretrainedTokenizer:
     @cached_property
     def vocab_size(self):
         """One more than the largest id; some vocabularies have gaps."""
-        return 1 + max(self.tokenizer.get_vocab().values())
+        return 1 + max(self.tokenizer.get_vocab().values(), default=-1)
 
     @property
     def marks(self):
@@ -87,15 +93,18 @@ class PretrainedTokenizer:
     def encode(self, text):
         """Returns the ids of a text, without those that the model expects before and after it."""
         check_unicode(text)
-        return np.array(self.tokenizer.encode(text, add_special_tokens=False).ids, np.intp)
+        with library_errors("read this text"):
+            return np.array(self.tokenizer.encode(text, add_special_tokens=False).ids, np.intp)
 
     def decode(self, ids):
         """Returns the text of ids, without special tokens. Bytes that do not form a character become U+FFFD."""
-        return self.tokenizer.decode(np.asarray(ids, np.intp).tolist())
+        with library_errors("write these ids as text"):
+            return self.tokenizer.decode(np.asarray(ids, np.intp).tolist())
 
     def name(self, token):
         """Returns the text of an id by itself: that of a special token too, and without the space before a word."""
-        text = self.tokenizer.decode([int(token)], skip_special_tokens=False)
+        with library_errors("write this id as text"):
+            text = self.tokenizer.decode([int(token)], skip_special_tokens=False)
         return text.removeprefix(" ") or text or self.token(token)
 
     def token(self, token):
@@ -117,21 +126,61 @@ def read_definition(definition):
         import tokenizers  # optional: only published models need it
     except ImportError as error:
         raise ValueError(f"the tokenizer of this model needs the library tokenizers; install it with {INSTALL}") from error
-    try:
+    with library_errors(f"read tokenizer.json in version {tokenizers.__version__}"), without_native_messages():
         tokenizer = tokenizers.Tokenizer.from_str(definition)
-    except Exception as error:                  # the library raises nothing more specific
-        raise ValueError(f"the library tokenizers {tokenizers.__version__} cannot read tokenizer.json ({error}); write it "
-                         "again with a tokenizer's save_pretrained, or update the library") from error
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
     return tokenizer
+
+
+@contextlib.contextmanager
+def library_errors(task):
+    """Turns what the library raises into a ValueError: plain Exceptions, and panics, which are not even Exceptions."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:
+        raise ValueError(f"the library tokenizers cannot {task} ({one_line(error)}); write tokenizer.json again with a "
+                         "tokenizer's save_pretrained, or update the library") from error
+
+
+@contextlib.contextmanager
+def without_native_messages():
+    """Drops what the library, which is not Python, writes to the process's standard error before it panics."""
+    try:
+        sys.stderr.flush()
+        kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    except (OSError, ValueError, AttributeError):           # there is no standard error
+        yield
+        return
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
+
+
+def check_ids_of(tokenizer):
+    """Raises ValueError unless the special ids of a tokenizer are ids; -1 stands for none in some files."""
+    own = {name: getattr(tokenizer, name) for name in FORM}
+    try:
+        check_form({name: list(ids) if isinstance(ids, tuple) else ids for name, ids in own.items()}, FORM, "tokenizer")
+        ids = [*own["special"].values(), *own["begin"], *own["end"], *own["stop"], own["start"] or 0]
+        if any(not -1 <= i < 2 ** 31 for i in ids):
+            raise ValueError(f"the ids {shown(ids, 8)} are not all ids")
+    except ValueError as error:
+        raise ValueError(f"the special ids of the tokenizer cannot be used ({one_line(error)}); copy its original files") \
+            from error
 
 
 def read_json(files, name):
     """Returns the dict in one of the files; {} if it is not there."""
     try:
         content = json.loads(files.get(name, "{}"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{name} is not JSON ({error}); copy the complete file") from error
     if not isinstance(content, dict):
         raise ValueError(f"{name} holds no JSON object; copy the original file")
@@ -155,7 +204,8 @@ def find_special(tokenizer, names, config):
 
 def find_frame(tokenizer):
     """Returns (ids before, ids after) that the tokenizer's own post-processor puts around a text."""
-    framed = tokenizer.encode("a")
+    with library_errors("read a text with tokenizer.json"), without_native_messages():
+        framed = tokenizer.encode("a")
     text = [n for n, is_special in enumerate(framed.special_tokens_mask) if not is_special]
     if not text:                                # "a" is not in the vocabulary of a toy tokenizer
         return [], []

@@ -6,6 +6,8 @@ from contextlib import suppress
 
 import numpy as np
 
+from ..training.npz import NpzArchive
+
 FORMAT = "numpy_transformer reviews, version 1"
 
 
@@ -46,7 +48,8 @@ def discard(part):
 def load_cache(path, fingerprint, progress=None):
     """Returns (groups, report) as saved, or None without a complete cache of this version and fingerprint."""
     try:
-        with np.load(cache_path(path), allow_pickle=False) as stored:
+        with open(cache_path(path), "rb") as file:
+            stored = NpzArchive(file)
             meta = json.loads(str(stored["meta"]))
             if (meta["format"], meta["mark"]) != (FORMAT, fingerprint):
                 return None

@@ -74,8 +74,8 @@ class WordTokenizer:
         self.ids = {}
         for i, word in enumerate(self.words, 1):
             if not isinstance(word, str) or not word or word in self.ids:
-                raise ValueError(f"word {i} is {word!r}, but it must be a str of at least 1 character that does not "
-                                 "occur before; pass the words of a trained tokenizer")
+                raise ValueError(f"word {i} is {reprlib.repr(word)}, but it must be a str of at least 1 character that "
+                                 "does not occur before; pass the words of a trained tokenizer")
             self.ids[word] = i
 
     @classmethod
@@ -133,8 +133,8 @@ class MixedTokenizer:
         self.ids = {}
         for i, piece in enumerate(self.pieces):
             if not isinstance(piece, str) or not piece or piece in self.ids:
-                raise ValueError(f"piece {i} is {piece!r}, but it must be a str of at least 1 character that does not "
-                                 "occur before; pass the pieces of an existing tokenizer")
+                raise ValueError(f"piece {i} is {reprlib.repr(piece)}, but it must be a str of at least 1 character that "
+                                 "does not occur before; pass the pieces of an existing tokenizer")
             self.ids[piece] = i
         if not self.pieces:
             raise ValueError("there are no pieces, but a tokenizer needs at least 1; pass words or characters")
@@ -189,7 +189,7 @@ def tokenizer_from_json(data):
     if kind in list(PUBLISHED):                 # a list, because kind may be unhashable
         return PUBLISHED[kind].from_json(data)
     if kind not in list(KINDS):
-        raise ValueError(f"{kind!r} is not a kind of tokenizer; the kinds are {', '.join(map(repr, KINDS))}. "
+        raise ValueError(f"{reprlib.repr(kind)} is not a kind of tokenizer; the kinds are {', '.join(map(repr, KINDS))}. "
                          "Pass what the to_json of a tokenizer returned")
     make, field, expected = KINDS[kind]
     value = data.get(field)

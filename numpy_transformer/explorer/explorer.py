@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..module import Module
-from ..training.checkpoint import check_writable
+from ..outputs import check_output, write_output
 from .arrays import ArrayExample
 from .page import MARK, render
 from .server import PageServer
@@ -83,7 +83,7 @@ class Explorer:
             megabytes : size of all arrays of a large model, whose largest arrays are left out; the page says which
         """
         path = check_page(path)
-        write_page(path, render(self.session.saved_document(megabytes), start))
+        write_output(path, render(self.session.saved_document(megabytes), start).encode())
         return path
 
     def open(self):
@@ -123,7 +123,7 @@ class Explorer:
 def open_page(document):
     """Saves the page of a document to a temporary file and opens it in the browser. Returns its path."""
     path = Path(tempfile.mkdtemp(prefix="explorer-"), "page.html")          # a folder that only this user can read
-    write_page(path, render(document))
+    write_output(path, render(document).encode())
     if not open_in_browser(path.as_uri()):
         print(sentence("step.browser.open_page", path=path))
     return path
@@ -134,23 +134,12 @@ def check_page(path):
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise ValueError(sentence("errors.explorer.html", path=str(path)))
-    check_writable(path)
+    check_output(path)
     if path.exists():
         with open(path, "rb") as file:
             if MARK.encode() not in file.read(4096):
                 raise ValueError(sentence("errors.explorer.exists", path=str(path)))
     return path
-
-
-def write_page(path, text):
-    """Writes a page, which appears only when it is complete."""
-    part = path.with_name(path.name + ".part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise ValueError(sentence("errors.explorer.write", path=str(path), reason=error.strerror)) from error
 
 
 def open_in_browser(address):

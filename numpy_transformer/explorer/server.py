@@ -22,6 +22,7 @@ from .wording import sentence
 HOST = "127.0.0.1"
 NAMES = {HOST, "localhost"}                     # of this machine, as the browser calls it
 LARGEST_BODY = 256 * 1024
+LONGEST_NUMBER = 20                             # digits: Python refuses to read numbers of more than 4,300
 PATIENCE = 60                                   # seconds that a request waits for another's computation
 SECURITY = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
             "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
@@ -106,7 +107,11 @@ class Handler(BaseHTTPRequestHandler):
         is_link = self.command == "GET" and self.headers.get("Sec-Fetch-Mode") == "navigate"      # from a web terminal, say
         if origin not in (None, f"http://{host}") or not (is_own or is_link):
             raise Refused(403, sentence("errors.server.origin"))
-        token, slash, address = urlsplit(self.path).path.removeprefix("/").partition("/")
+        try:
+            path = urlsplit(self.path).path
+        except ValueError:                      # an address such as http://[/
+            raise Refused(400, sentence("errors.server.address")) from None
+        token, slash, address = path.removeprefix("/").partition("/")
         if not slash or not secrets.compare_digest(token.encode(), self.server.token.encode()):
             raise Refused(403, sentence("errors.server.token"))
         return address
@@ -152,8 +157,8 @@ class Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()) or "Transfer-Encoding" in self.headers:
             raise Refused(411, sentence("errors.server.length"))
-        if int(length) > LARGEST_BODY:
-            raise Refused(413, sentence("errors.server.bytes", length=int(length), most=LARGEST_BODY))
+        if len(length) > LONGEST_NUMBER or int(length) > LARGEST_BODY:
+            raise Refused(413, sentence("errors.server.bytes", most=LARGEST_BODY))
         try:
             question = json.loads(self.rfile.read(int(length)), parse_constant=refuse_constant)
         except (ValueError, RecursionError) as error:

@@ -11,8 +11,10 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from ..course.exercises import choose_several
+from ..file_checks import one_line
 
 UNITS = {"day": timedelta(days=1), "hour": timedelta(hours=1)}
+LONGEST_DAYS, YEARS = 3650, range(1970, 3000)   # of a length of time, and of deadlines
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(min|minutes?|h|hours?|d|days?)")
 AMOUNT = r"(?P<amount>\d+(?:\.\d+)?)\s*(?P<kind>% of max|%|points?)"
 RATE = re.compile(rf"{AMOUNT}(?:\s*(?:/|per)\s*(?P<unit>day|hour))?")
@@ -50,6 +52,8 @@ def parse_duration(text):
     if not match:
         raise ValueError(f"{text!r} is not a length of time; write it as 15min, 2 hours or 1 day")
     unit = {"m": timedelta(minutes=1), "h": UNITS["hour"], "d": UNITS["day"]}[match[2][0]]
+    if float(match[1]) * (unit / UNITS["day"]) > LONGEST_DAYS:
+        raise ValueError(f"{text[:40]!r} is longer than {LONGEST_DAYS} days; give at most that")
     return float(match[1]) * unit
 
 
@@ -69,6 +73,8 @@ class Deadline:
     def parse(cls, text, zone=None):
         """Returns the Deadline for a time, which includes the whole of its minute if no seconds are given."""
         moment = parse_time(text, zone)
+        if moment.year not in YEARS:
+            raise ValueError(f"{text!r} is in the year {moment.year}; give a time from {YEARS[0]} to {YEARS[-1]}")
         if not re.search(r":\d\d:\d\d", text):
             moment += timedelta(seconds=59, microseconds=999_999)
         has_offset = moment.tzinfo and re.search(r"([zZ]|[+-]\d\d:?\d\d)$", text.strip())
@@ -223,16 +229,24 @@ def read_entries(path, zone, days=True):
                          ) from error
     delimiter = ";" if ";" in text.partition("\n")[0] else ","       # Excel writes semicolons in much of Europe
     entries = {}
-    for i, cells in enumerate(csv.reader(text.splitlines(), delimiter=delimiter)):
+    for i, cells in enumerate(csv_rows(path, text, delimiter)):
         student, value, where, *_ = [*map(str.strip, cells), "", "", ""]
         is_header = i == 0 and not re.search(r"\d", value)
         if student and not is_header:
             try:
                 entry = parse_entry(student, value, where, zone, days)
             except ValueError as error:
-                raise ValueError(f"{path}, line {i + 1}: {error}") from error
+                raise ValueError(f"{path}, line {i + 1}: {one_line(error)}") from error
             entries.setdefault(folded_name(student), []).append(entry)
     return entries
+
+
+def csv_rows(path, text, delimiter):
+    """Yields the rows of a CSV text. Raises ValueError for a cell that is far too long."""
+    try:
+        yield from csv.reader(text.splitlines(), delimiter=delimiter)
+    except csv.Error as error:
+        raise ValueError(f"cannot read {str(path)!r}: {error}; name a CSV file with the columns student and time") from error
 
 
 def parse_entry(student, value, where, zone, days):

@@ -7,12 +7,25 @@ import os
 import unicodedata
 from dataclasses import dataclass
 
-from ..texts import from_data
+from ..course.checker.feedback import heading
+from ..course.checker.verdict import STATUS
+from ..course.exercises import exercises
+from ..file_checks import MALFORMED, check_form, reason_of
+from ..texts import from_data, render
 from .files import open_regular
 from .gradebooks.people import name_keys, name_without_id, name_words
 from .rows import Row
 
 LARGEST = 1 << 30                               # bytes of a record
+NONE = type(None)
+TEST = {"name": str, "number": str, "status": str, "points": float, "max": int, "seconds": float, "note": str, "stage": str,
+        "lines": [{"kind": str, "values": {str: object}}], "misconceptions": [[str]], "unusual": bool, "remarks": [str],
+        "output": str, "answer": str, "digest": str, "submitted": str, "late": int, "deducted": float}
+FORM = {"seed": int, "timeout?": float, "memory?": float, "versions": {"numpy_transformer": str},
+        "shard?": (str, NONE), "left_out?": {str: {str: str}},
+        "policy?": ({"due?": ([str], NONE), "timezone?": (str, NONE), "late?": (str, NONE), "grace?": (str, NONE),
+                     "free_late_days?": (int, str, NONE), "attempts?": (str, NONE)}, NONE),
+        "students": [{"student": str, "ids": {str: str}, "problems": [str], "tests": [TEST]}]}
 AGREE = ("seed", "timeout", "memory")           # settings that all parts have in common, beside versions and policy
 
 
@@ -106,20 +119,32 @@ def read_record(path):
     """Returns the Record in a JSON file, or None if there is no file. Raises ValueError if it is anything else."""
     try:
         with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
-            content = json.loads(file.read(LARGEST))
-        problems = {student["student"]: student["problems"] for student in content["students"] if student["problems"]}
-        rows = [row for student in content["students"] for row in rows_of(student)]
-        settings = {name: value for name, value in content.items() if name not in ("version", "students", "summary")}
-        if not isinstance(settings["seed"], int):
-            raise TypeError("seed")
-        return Record(settings, rows, problems)
+            if os.fstat(file.fileno()).st_size > LARGEST:
+                raise ValueError(f"it is larger than {LARGEST >> 20} MB")
+            content = json.loads(file.read())
+        return record_from(content)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ValueError(f"cannot read {str(path)!r}: {error.strerror}") from error
-    except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{str(path)!r} does not hold the results of a grading by this version; move it away, or choose "
-                         "another --out") from error
+    except (ValueError, *MALFORMED) as error:
+        raise ValueError(f"{str(path)!r} does not hold the results of a grading by this version ({reason_of(error)}); "
+                         "move it away, or choose another --out") from error
+
+
+def record_from(content):
+    """Returns the Record in the JSON of a grading. Raises ValueError, or one of MALFORMED, if it is anything else."""
+    check_form(content, FORM, "the file")
+    problems = {student["student"]: student["problems"] for student in content["students"] if student["problems"]}
+    rows = [row for student in content["students"] for row in rows_of(student)]
+    for row in rows:
+        if row.number not in exercises() or row.status not in STATUS:
+            raise ValueError(f"there is no exercise {row.number!r}, or no status {row.status!r}")
+        render([row.lines, heading("verdict.heading.result", exercises()[row.number], row.verdict)])       # all texts exist
+    settings = {name: value for name, value in content.items() if name not in ("version", "students", "summary")}
+    if settings.get("shard") is not None:
+        parse_shard(settings["shard"])
+    return Record(settings, rows, problems)
 
 
 def rows_of(student):

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..argument_checks import called, check_integers, check_positive
 from ..module import Module
+from ..parameter import check_room
 from ..types import DTypeLike, Seed
 from .initial_weights import DTYPE
 from .positions import POSITIONS, PositionSizes
@@ -41,6 +42,7 @@ class ALiBi(Module):
 
     def __init__(self, num_heads: int) -> None:
         check_positive(num_heads=num_heads)
+        check_room(num_heads)
         self.num_heads = num_heads
         self.build_tables(DTYPE)
 

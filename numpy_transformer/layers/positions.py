@@ -6,6 +6,7 @@ import numpy as np
 
 from ..argument_checks import called, check_integers, check_last_dim, check_positive
 from ..module import Module, Parameter
+from ..parameter import LARGEST_TABLE, check_room
 from ..types import DTypeLike, Seed
 from .dropout import Dropout
 from .initial_weights import DTYPE, normal
@@ -66,6 +67,7 @@ class SinusoidalPositionalEncoding(Module):
 
     def __init__(self, d_model: int, max_len: int = 5000, dropout: float = 0.0, rng: Seed = None) -> None:
         check_positive(d_model=d_model, max_len=max_len)
+        check_room(max_len * d_model, LARGEST_TABLE)
         self.d_model = d_model
         self.max_len = max_len
         self.dropout = Dropout(dropout, rng)

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..argument_checks import called, check_choice, check_integers, check_last_dim, check_positive
 from ..module import Module
+from ..parameter import check_room
 from ..types import DTypeLike, Seed
 from .initial_weights import DTYPE
 from .positions import POSITIONS, PositionSizes
@@ -35,6 +36,7 @@ class RotaryEmbedding(Module):
     def __init__(self, d_head: int, base: float = 10000.0, interleaved: bool = True,
                  frequencies: Sequence[float] | np.ndarray | None = None) -> None:
         check_positive(d_head=d_head)
+        check_room(d_head)
         if d_head % 2:
             raise ValueError(f"{called()}d_head = {d_head} must be even: rotary positions rotate pairs of features; "
                              "choose d_model and num_heads so that their ratio is even")

@@ -7,9 +7,9 @@ and sentences.py reads folders of sentence-transformers.
 conversion_checks/ tests a loaded model for mistakes of conversion.
 """
 
-from .load import class_and_options, load_pretrained, open_checkpoint
+from .load import class_and_options, load_pretrained, open_checkpoint, outline_pretrained
 from .registry import Origin, build_model, remarks, rules
 from .save import save_pretrained
 
-__all__ = ["Origin", "build_model", "class_and_options", "load_pretrained", "open_checkpoint", "remarks", "rules",
-           "save_pretrained"]
+__all__ = ["Origin", "build_model", "class_and_options", "load_pretrained", "open_checkpoint", "outline_pretrained",
+           "remarks", "rules", "save_pretrained"]

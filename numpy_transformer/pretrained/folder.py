@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..file_checks import one_line, quoted, shown
 from .safetensors import TensorFile
 
 SINGLE = "model.safetensors"
@@ -87,7 +88,7 @@ def open_arrays(folder):
     names = sorted(set(listed.values()))
     outside = [name for name in names if Path(name).name != name]
     if outside:
-        raise ValueError(f"{INDEX} lists {outside[0]!r}, which is not a file in the folder itself; copy or "
+        raise ValueError(f"{INDEX} lists {quoted(outside[0])}, which is not a file in the folder itself; copy or "
                          "download it again")
     missing = [name for name in names if not (folder / name).exists()]
     if missing:
@@ -96,15 +97,9 @@ def open_arrays(folder):
     arrays = Shards([TensorFile(folder / name) for name in names])
     lost = [name for name in listed if name not in arrays]
     if lost:
-        raise ValueError(f"{INDEX} lists {lost[0]} in {listed[lost[0]]}, which does not have it ({len(lost)} such "
+        raise ValueError(f"{INDEX} lists {one_line(lost[0])} in {one_line(listed[lost[0]])}, which does not have it ({len(lost)} such "
                          "arrays in all); copy or download the files of one checkpoint")
     return arrays
-
-
-def shown(names):
-    """Returns up to three names, and how many more there are."""
-    more = f", and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
 
 
 def other_weights(folder):

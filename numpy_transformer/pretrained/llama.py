@@ -6,6 +6,7 @@ from ..argument_checks import check_positive
 from ..layers import RotaryEmbedding
 from ..layers.multi_head import add_qkv_bias
 from ..models import CausalLanguageModel
+from ..parameter import check_room
 from .family import Family, activation, no_head
 
 NAMES = """
@@ -77,6 +78,7 @@ def frequencies(d_head, rope):
     if rope["rope_type"] == "default":
         return None
     check_positive(head_dim=d_head)
+    check_room(d_head)
     theta = rope["rope_theta"] ** (-np.arange(0, d_head, 2) / d_head)
     if rope["rope_type"] == "linear":
         return (theta / rope["factor"]).tolist()

@@ -20,6 +20,7 @@ from pathlib import Path
 from .safetensors import TensorEntry, TensorFile
 
 MAGIC = struct.pack("<I", 0x616b3432)
+MOST_BLOCKS = 1000                              # those of llama2.c have up to 80
 HEADER_1 = 256                                  # bytes before the weights in version 1
 ORDER = {
     0: ("embed_tokens", "input_layernorm", "q_proj", "k_proj", "v_proj", "o_proj", "post_attention_layernorm",
@@ -56,20 +57,20 @@ class StoryFile(TensorFile):
         sizes = struct.unpack_from("<7i", start, 8 if version else 0)
         tied = bool(start[36]) if version else sizes[5] > 0
         smallest = min(*sizes[:5], abs(sizes[5]), sizes[6])
-        if smallest < 1 or sizes[2] > size:                 # a block has more than one byte
+        if smallest < 1 or sizes[2] > MOST_BLOCKS:
             raise ValueError(f"its header has the sizes {sizes}, so it is not a file of llama2.c")
         self.config = make_config(*sizes, tied)
         shapes = array_shapes(self.config)
+        kinds = [kind for kind in ORDER[version] if not (kind == "lm_head" and tied)]
         end = HEADER_1 if version else 28
+        needed = end + 4 * sum(math.prod(shape) for kind in kinds for _, shape in shapes[kind])
+        if needed != size:
+            raise ValueError(f"its header announces {needed:,} bytes, but the file has {size:,}")
         entries = {}
-        for kind in ORDER[version]:
-            if kind == "lm_head" and tied:
-                continue
+        for kind in kinds:
             for name, shape in shapes[kind]:
                 entries[name] = TensorEntry("F32", shape, end, end + 4 * math.prod(shape))
                 end = entries[name].stop
-        if end != size:
-            raise ValueError(f"its header announces {end:,} bytes, but the file has {size:,}")
         return entries
 
     def __getitem__(self, name):

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..argument_checks import check_choice
+from ..file_checks import MALFORMED, reason_of, shown
 from ..models import TextEncoder
 from ..module import Module, unfilled
 from ..training.memory import available_memory
 from ..types import PathLike
 from .family import matches
-from .folder import read_folder, shown
+from .folder import read_folder
 from .llama2c import StoryFile, is_story_file
 from .registry import FAMILIES, Origin, build_model, describe_config, rules
 from .sentences import embedding_options
@@ -41,12 +42,9 @@ def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32,
     """
     check_choice("dtype", np.dtype(dtype).name, ("float32", "float64"))
     config, arrays, files = open_checkpoint(folder)
-    model_class, options = describe_checkpoint(config, arrays, files)
+    model = outline(config, arrays, files)
     with unfilled():
-        model = new_model(config["model_type"], model_class, options)
         model.astype(dtype)
-    family = "llama2.c" if isinstance(arrays, StoryFile) else config["model_type"]
-    model.origin = Origin(family, config, files, options=options)
     stored, copies, unused = assign(model, arrays)
     check_memory(folder, model, arrays)
     state = {}
@@ -61,6 +59,24 @@ def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32,
     check_copies(model, state, arrays, stored, copies=copies)
     model.origin.unused = {name: arrays[stored[name]] for name in unused}
     return model.load_state_dict(state, copy=False).eval()
+
+
+def outline_pretrained(folder):
+    """Returns the model of a checkpoint without memory for its weights, none of which is read, with its `origin`.
+
+    Raises: ValueError as load_pretrained does, for the folder's files and config.json
+    """
+    return outline(*open_checkpoint(folder))
+
+
+def outline(config, arrays, files):
+    """Returns the model of a checkpoint without memory for its weights, from what open_checkpoint has returned."""
+    model_class, options = describe_checkpoint(config, arrays, files)
+    with unfilled(*sizes_of(arrays)):
+        model = new_model(config["model_type"], model_class, options)
+    family = "llama2.c" if isinstance(arrays, StoryFile) else config["model_type"]
+    model.origin = Origin(family, config, files, options=options)
+    return model
 
 
 def class_and_options(folder):
@@ -81,7 +97,8 @@ def open_checkpoint(path):
 
 def describe_checkpoint(config, arrays, files):
     """Returns (model class, options) from what open_checkpoint has returned."""
-    model_class, options = describe_config(config, arrays)
+    with unfilled(*sizes_of(arrays)):
+        model_class, options = describe_config(config, arrays)
     if not isinstance(options["num_layers"], int) or options["num_layers"] > len(arrays):
         raise ValueError(f"config.json describes {options['num_layers']!r} blocks, but the files hold {len(arrays)} "
                          "arrays in all; use the config.json and the weights of one checkpoint")
@@ -90,13 +107,18 @@ def describe_checkpoint(config, arrays, files):
     return model_class, options
 
 
+def sizes_of(arrays):
+    """Returns (numbers, arrays) of a checkpoint: no model is built for config.json that has many more."""
+    return sum(math.prod(entry.shape) for entry in arrays.entries.values()), len(arrays)
+
+
 def new_model(family, model_class, options):
     """Returns a new model. Settings that its constructor refuses are an error in config.json."""
     try:
         return build_model(family, model_class, options)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"config.json describes a model that cannot be built (in this package's names: {error}); copy "
-                         "the original file") from error
+    except (ValueError, *MALFORMED) as error:
+        raise ValueError(f"config.json describes a model that cannot be built (in this package's names: {reason_of(error)}); "
+                         "copy the original file") from error
 
 
 def assign(model, arrays):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from ..file_checks import MALFORMED, reason_of
 from .bert import BERT, DISTILBERT, ROBERTA
 from .gpt2 import GPT2
 from .llama import LLAMA, MISTRAL, QWEN2, sliding_window
@@ -62,9 +63,9 @@ def describe_config(config, stored):
     except KeyError as error:
         raise ValueError(f"config.json has no {error}, which a {config['model_type']} model needs; copy the complete "
                          "file") from error
-    except (TypeError, AttributeError, ArithmeticError) as error:
-        raise ValueError(f"config.json does not describe a {config['model_type']} model ({error}); copy the original "
-                         "file") from error
+    except MALFORMED as error:
+        raise ValueError(f"config.json does not describe a {config['model_type']} model ({reason_of(error)}); copy the "
+                         "original file") from error
 
 
 def check_fixed(family, config):

@@ -15,14 +15,19 @@ import json
 import math
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from ..file_checks import MALFORMED, check_form, check_name, count_of, quoted, reason_of
+from ..outputs import open_new
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "<i1",
           "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "?", "BF16": "<u2"}
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items() if name != "BF16"}
 LONGEST_HEADER = 100 * 2 ** 20                  # the limit of the format
+FORM = {"dtype": str, "shape": [int], "data_offsets": [int]}
 LFS_POINTER = b"version "                       # the first 8 bytes of the text that Git LFS keeps in place of a file
 
 
@@ -53,9 +58,8 @@ class TensorFile(Mapping):
                     raise ValueError("it holds only a pointer to the weights, which `git lfs pull` downloads")
                 file.seek(0)
                 self.entries = self.read_header(file, os.path.getsize(path))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            reason = f"there is no {error}" if isinstance(error, KeyError) else error
-            raise ValueError(f"cannot read the arrays of {str(path)!r}: {reason}; copy or download the file "
+        except (OSError, ValueError, *MALFORMED) as error:
+            raise ValueError(f"cannot read the arrays of {str(path)!r}: {reason_of(error)}; copy or download the file "
                              "again") from error
 
     def read_header(self, file, size):
@@ -64,9 +68,12 @@ class TensorFile(Mapping):
             raise ValueError(f"its first 8 bytes announce a header of {length:,} bytes, and the file has {size:,}")
         header = json.loads(file.read(length))
         self.metadata = header.pop("__metadata__", {})
+        check_form(self.metadata, {str: str}, "__metadata__")
         entries = {}
         end = start = 8 + length
         for name, description in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+            check_name(name)
+            check_form(description, FORM, name)
             first, last = description["data_offsets"]
             entry = TensorEntry(description["dtype"], tuple(description["shape"]), start + first, start + last)
             check_entry(name, entry, end)
@@ -97,10 +104,10 @@ def check_entry(name, entry, end):
     if entry.start != end or entry.stop < entry.start:
         raise ValueError(f"{name} lies at bytes {entry.start:,} to {entry.stop:,}, but the array before it ends at "
                          f"{end:,}")
-    if any(not isinstance(number, int) or number < 0 for number in (*entry.shape, entry.start, entry.stop)):
-        raise ValueError(f"{name} has the shape {entry.shape} and lies at bytes {entry.start:,} to {entry.stop:,}")
-    size = entry.stop - entry.start
-    if entry.dtype in DTYPES and size != math.prod(entry.shape) * np.dtype(DTYPES[entry.dtype]).itemsize:
+    if not entry.dtype.isidentifier() or len(entry.dtype) > 20:
+        raise ValueError(f"{name} has the dtype {quoted(entry.dtype)}, which is none")
+    size, count = entry.stop - entry.start, count_of(name, entry.shape)
+    if entry.dtype in DTYPES and size != count * np.dtype(DTYPES[entry.dtype]).itemsize:
         raise ValueError(f"{name} has {size:,} bytes, which do not make an array {entry.shape} of {entry.dtype}")
 
 
@@ -128,7 +135,7 @@ def write_safetensors(path, arrays, metadata=None):
         end += array.nbytes
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
+    with open_new(Path(path)) as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for name in order:
             array = arrays[name]

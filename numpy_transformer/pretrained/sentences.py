@@ -38,7 +38,7 @@ def read_json(files, name, otherwise=None):
         return otherwise
     try:
         return json.loads(files[name])
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, RecursionError) as error:
         raise ValueError(f"the folder's {name} is missing or damaged ({error}); copy or download it again") from error
 
 

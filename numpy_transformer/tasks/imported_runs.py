@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ..data import PretrainedTokenizer, StoryTokenizer
 from ..data.pretrained_tokenizer import read_json
-from ..module import unfilled
+from ..file_checks import check_form, one_line, quoted
 from .runs import IMPORTED, MODELS, Run
 
 LONGEST_SOURCE = 512                            # T5 limits no length; published ones are trained on 512 tokens
@@ -41,20 +41,13 @@ def run_of_folder(path, weights=True):
 
     With weights=False, no weight is read, and the model has none.
     """
-    from ..pretrained import (Origin, build_model, class_and_options, load_pretrained,  # only published models need it
-                              open_checkpoint)
+    from ..pretrained import load_pretrained, open_checkpoint, outline_pretrained  # only published models need it
 
     config, _, files = open_checkpoint(path)
     is_file = Path(path).is_file()
     has_tokenizer = (Path(path).parent / "tokenizer.bin").is_file() if is_file else "tokenizer.json" in files
     tokenizer = read_tokenizer(path, files, config) if has_tokenizer else None
-    if weights:
-        model = load_pretrained(path)
-    else:
-        model_class, options = class_and_options(path)
-        with unfilled():
-            model = build_model(config["model_type"], model_class, options)
-        model.origin = Origin("llama2.c" if is_file else config["model_type"], config, files, options=options)
+    model = load_pretrained(path) if weights else outline_pretrained(path)
     meta = meta_of(model, tokenizer)
     return Run(str(path), model, [tokenizer] * len(meta["tokenizers"]), meta, {})
 
@@ -133,8 +126,8 @@ def length_in(config, name, default):
     """Returns the number of tokens that a file of the folder names, or the default if it names none."""
     length = config.get(name) or default
     if not isinstance(length, int) or length < 3:
-        raise ValueError(f"{name} is {length!r} in the model's folder, which is no number of tokens of at least 3; copy "
-                         "the original file")
+        raise ValueError(f"{name} is {quoted(length)} in the model's folder, which is no number of tokens of at least 3; "
+                         "copy the original file")
     return length
 
 
@@ -142,8 +135,13 @@ def labels_in_config(kind, config):
     """Returns what a published classifier or tagger says of its labels: their names, and whether they exclude each other."""
     if kind not in ("classifier", "tagger"):
         return {}
-    labels = config.get("id2label") or {0: "LABEL_0", 1: "LABEL_1"}         # transformers' default
-    names = [name for _, name in sorted((int(number), name) for number, name in labels.items())]
+    labels = config.get("id2label") or {"0": "LABEL_0", "1": "LABEL_1"}     # transformers' default
+    try:
+        check_form(labels, {str: str}, "id2label")
+        names = [labels[number] for number in sorted(labels, key=int)]
+    except ValueError as error:
+        raise ValueError(f"config.json does not name its labels by numbers ({one_line(error)}); copy the original file") \
+            from error
     if config.get("problem_type") == "multi_label_classification":
         return {"labels": names, "exclusive": False}
     return {"labels": names}

@@ -8,16 +8,16 @@ from ..data import KerasReader, TextReader, marks
 from ..data.reader import SPECIAL
 from ..models.rebuildable import RebuildableModel
 from ..module import Module, unfilled
+from ..outputs import check_output
 from ..training import Trainer
-from ..training.checkpoint import check_writable, write_checkpoint
+from ..training.checkpoint import write_checkpoint
 from ..training.trainer_state import history_arrays
 from .encoder import ENCODERS
 from .imported_runs import meta_of
 from .options import options_of
-from .runs import MODELS, PAIRS, SCRIPT
+from .runs import LABELED, MODELS, PAIRS, SCRIPT
 
 KINDS = {model_class: kind for kind, model_class in MODELS.items() if kind != "text2text"}     # the class is that of seq2seq
-LABELED = "classifier", "tagger"
 
 
 def save_run(path: str | os.PathLike, model: Module, *tokenizers: Any, labels: list[str] | None = None,
@@ -38,7 +38,7 @@ def save_run(path: str | os.PathLike, model: Module, *tokenizers: Any, labels: l
         TypeError if a model or tokenizers of these classes cannot be saved. ValueError if tokenizers or labels do not fit
         the model, if parts of it have been replaced since it was made, or if nothing can be written at this path.
     """
-    check_writable(path)
+    check_output(path)
     tokens = [getattr(tokenizer, "tokens", tokenizer) for tokenizer in tokenizers]
     check_classes(model, tokens)
     arguments = arguments_of(model)

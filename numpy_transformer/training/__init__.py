@@ -4,6 +4,7 @@ optimizers.py, schedules.py            SGD, Adam and AdamW; the learning rate at
 trainer.py, evaluation.py              the training loop; measuring a model on batches
 history.py, progress.py                what a run has measured; progress bars and plain lines
 checkpoint.py, trainer_state.py        the whole state of a run in one file
+npz.py                                 reading the arrays of such a file, whoever wrote it
 weight_transfer.py, fit_arguments.py   starting from the weights of another model; checks before a run
 data_parallel.py, workers.py, mpi.py   one batch on several threads, processes or machines
 interrupt.py, memory.py                Ctrl-C at the end of a step; freed and available memory

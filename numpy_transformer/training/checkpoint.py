@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import shutil
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,12 @@ from typing import Any
 import numpy as np
 
 from ..argument_checks import check_positive
+from ..file_checks import one_line, quoted
+from ..outputs import check_output, open_new
 from ..types import PathLike
 from . import mpi
 from .memory import available_memory
+from .npz import NpzArchive
 from .trainer_state import RESERVED, state_of
 
 FORMAT = "numpy_transformer checkpoint, version 1"
@@ -30,7 +34,7 @@ def write_checkpoint(path, arrays, meta):
     part = path.with_name(path.name + ".part")
     meta = {**meta, "format": FORMAT, "arrays": list(arrays)}
     try:
-        with open(part, "wb") as file:
+        with open_new(part) as file:
             np.savez(file, meta=np.array(json.dumps(meta, default=lambda array: array.tolist())), **arrays)
             file.flush()
             os.fsync(file.fileno())
@@ -54,23 +58,16 @@ def sync_folder(folder):
             os.close(handle)
 
 
-def check_writable(path):
-    """Raises ValueError if write_checkpoint could not write to `path`. An existing file is not changed."""
-    path = Path(os.path.realpath(path))
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(21, "it is a folder")
-        probe = path.with_name(f".{path.name}.{os.getpid()}")
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise ValueError(f"cannot write {str(path)!r}: {error.strerror}; name a file in an existing folder "
-                         "that you can write to") from error
+class StoredArrays(dict):
+    """{name: array} of the arrays that were read from a checkpoint; `shapes` has the shapes of all that it holds."""
+
+    def __init__(self, arrays, shapes):
+        super().__init__(arrays)
+        self.shapes = shapes
 
 
 def read_checkpoint(path, choose=lambda names: names, verify=False):
-    """Returns ({name: array}, meta) of a checkpoint, with those of its arrays that `choose` returns of the list of their
-    names.
+    """Returns (StoredArrays, meta) of a checkpoint: those of its arrays that `choose` returns of the list of their names.
 
     The other arrays take no memory. verify=True finds damage to them too.
 
@@ -78,21 +75,22 @@ def read_checkpoint(path, choose=lambda names: names, verify=False):
     read, if they are larger than the available memory.
     """
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            if "meta" not in stored.files:
+        with open(path, "rb") as file:
+            stored = NpzArchive(file)
+            if "meta" not in stored.shapes:
                 raise KeyError("meta")
             meta = json.loads(str(stored["meta"]))
-            names = [name for name in stored.files if name != "meta"]
+            names = [name for name in stored.shapes if name != "meta"]
             chosen = choose(names)
-            check_size(path, sum(stored.zip.getinfo(f"{name}.npy").file_size for name in chosen))
-            arrays = {name: stored[name] for name in chosen}            # zipfile compares the checksums
-            if verify and stored.zip.testzip() is not None:
-                raise ValueError("the checksum of an array is wrong")
+            check_size(path, sum(stored.sizes[name] for name in chosen))
+            arrays = StoredArrays({name: stored[name] for name in chosen}, {name: stored.shapes[name] for name in names})
+            if verify:
+                stored.verify()
         file_format = meta["format"] if isinstance(meta, dict) and "format" in meta else None
         if file_format == FORMAT and meta.pop("arrays") != names:
             raise KeyError("an array that it lists")
     except OSError as error:
-        raise ValueError(f"cannot read {str(path)!r}: {error.strerror or error}; name a checkpoint that "
+        raise ValueError(f"cannot read {str(path)!r}: {error.strerror or one_line(error)}; name a checkpoint that "
                          "training has saved") from error
     except MemoryError:
         raise
@@ -100,8 +98,8 @@ def read_checkpoint(path, choose=lambda names: names, verify=False):
         raise ValueError(f"{str(path)!r} is not a checkpoint, or is damaged ({reason_for(error)}); name a file that "
                          "training has saved, or an undamaged copy") from error
     if file_format != FORMAT:
-        raise ValueError(f"{str(path)!r} has the format {file_format!r} instead of {FORMAT!r}; it was written by another "
-                         "program, or by another version of this one")
+        raise ValueError(f"{str(path)!r} has the format {quoted(file_format, 60)} instead of {FORMAT!r}; it was "
+                         "written by another program, or by another version of this one")
     return arrays, meta
 
 
@@ -114,8 +112,8 @@ def check_size(path, size):
 def reason_for(error):
     """Describes why a file could not be read as a checkpoint."""
     if isinstance(error, KeyError):
-        return f"it has no {error}"
-    return "it is not a NumPy archive" if "pickle" in str(error) else error
+        return f"it has no {one_line(error)}"
+    return "it is not a NumPy archive" if isinstance(error, zipfile.BadZipFile) else one_line(error) or type(error).__name__
 
 
 def weights(arrays, groups=("best/", "model/")):
@@ -168,7 +166,7 @@ class Checkpoint:
         if taken:
             raise ValueError(f"meta has the keys {sorted(taken)}, which are reserved for the checkpoint itself; rename them")
         json.dumps(meta)                        # raises TypeError if it is not JSON
-        check_writable(path)
+        check_output(path)
         self.path, self.every, self.keep, self.meta = Path(path), every, keep, meta or {}
 
     def __repr__(self):

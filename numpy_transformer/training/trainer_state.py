@@ -4,10 +4,16 @@ import math
 
 import numpy as np
 
+from ..file_checks import MALFORMED, check_form, one_line, reason_of
 from .history import History
 
 RESERVED = {"format", "arrays", "step", "best", "data", "optimizer", "schedule", "generators", "workers",
             "ranks"}
+MOST_WORKERS = 1024
+NONE = type(None)
+FORM = {"step": int, "best?": ({str: float}, NONE), "data": {"accumulate": int}, "ranks": int, "workers": (int, NONE),
+        "optimizer": {"class": str, "t": int, "lr": float}, "schedule": ({"class": str, "count": int}, NONE),
+        "generators": {str: {"bit_generator": str}}}
 COLUMNS = ("step", "loss", "lr", "norm", "tokens", "validation")
 
 
@@ -38,13 +44,17 @@ def ranks(trainer):
 def restore(trainer, arrays, meta, path):
     """Copies the state of a checkpoint into a trainer. Raises ValueError, and changes nothing, if the two do not match."""
     try:
+        check_form(meta, FORM, "meta")
         differs = differences(trainer, arrays, meta)
         history = read_history(arrays)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{str(path)!r} is not the checkpoint of a run that can be continued ({error} is missing; it may "
+        if not differs:
+            check_states(trainer.model, meta["generators"])
+    except (ValueError, *MALFORMED) as error:
+        raise ValueError(f"{str(path)!r} is not the checkpoint of a run that can be continued ({reason_of(error)}; it may "
                          "be an average); name one that a Trainer has saved") from error
     if differs:
-        raise ValueError(f"{str(path)!r} does not fit this run, nothing was loaded: " + "; ".join(differs))
+        raise ValueError(f"{str(path)!r} does not fit this run, nothing was loaded: "
+                         + one_line("; ".join(differs), 1000))
     trainer.best = meta["best"]
     trainer.best_weights = trainer.model.state_dict(trained=True) if meta["best"] else {}
     for name, array in live_arrays(trainer).items():
@@ -82,6 +92,12 @@ def generators(model):
     return dict(generators_by_id.values())
 
 
+def check_states(model, states):
+    """Raises an error unless these are states of the model's generators. Their own states are not changed."""
+    for name, rng in generators(model).items():
+        type(rng.bit_generator)().state = states[name]
+
+
 def states(model):
     return {name: rng.bit_generator.state for name, rng in generators(model).items()}
 
@@ -103,6 +119,8 @@ def differences(trainer, arrays, meta):
               "random generators": kinds_of(meta["generators"]), "batches in a step": meta["data"]["accumulate"]}
     ours = {"optimizer": own["optimizer"]["class"], "schedule": own["schedule"] and own["schedule"]["class"],
             "random generators": kinds_of(own["generators"]), "batches in a step": own["data"]["accumulate"]}
+    if (meta["workers"] or 1) not in range(1, MOST_WORKERS + 1):
+        descriptions.append(f"{meta['workers']:,} workers in the file, at most {MOST_WORKERS:,} here")
     same_ranks = meta["ranks"] == ranks(trainer)           # with another number of ranks, the number of workers may differ
     if same_ranks and None not in (trainer.workers, meta["workers"]) and trainer.workers != meta["workers"]:
         descriptions.append(f"workers: {meta['workers']} in the file, {trainer.workers} here")

@@ -9,6 +9,7 @@ import matplotlib
 from PIL import Image  # installed with matplotlib, which requires it
 from PIL.PngImagePlugin import PngInfo
 
+from ..outputs import check_regular, kind_of_path, write_output
 from .fonts import draw_with_fonts
 
 # {file ending: metadata}: no dates or versions, so that the bytes stay the same
@@ -32,8 +33,8 @@ def check_folder(folder):
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
-        file = next((path for path in (folder, *folder.parents) if path.is_file()), None)
-        why = f"{str(file)!r} is a file" if file else error.strerror
+        taken = next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None)
+        why = f"{str(taken)!r} is {kind_of_path(taken) or 'a file'}" if taken else error.strerror
         raise FolderNotWritable(f"pictures cannot be written to {str(folder)!r} ({why}); use another folder, or change its "
                                 "permissions") from error
     return folder
@@ -45,8 +46,7 @@ def check_file(path):
     if path.suffix.lower() not in METADATA:
         raise ValueError(f"the format of {str(path)!r} is not supported; use a file name that ends in "
                          f"{', '.join(METADATA)}")
-    if path.is_dir():
-        raise ValueError(f"{str(path)!r} is a folder; give the name of a file in it")
+    check_regular(path)
     existing = next(folder for folder in path.absolute().parents if folder.exists())
     if not (existing.is_dir() and os.access(existing, os.W_OK)):
         check_folder(path.parent)               # raises an error that says why
@@ -72,12 +72,7 @@ def write_figure(figure, path):
         text = PngInfo()
         text.add_text("Software", METADATA[kind]["Software"])
         picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "png", optimize=True, pnginfo=text)
-    part = path.with_name(f"{path.name}.part")
-    part.unlink(missing_ok=True)
-    with open(part, "xb") as new:               # "x" follows no link and opens no pipe
-        new.write(file.getvalue())
-    part.replace(path)                          # the picture appears only when it is complete
-    return path
+    return write_output(path, file.getvalue())
 
 
 def save(figure, folder, name):

@@ -419,7 +419,7 @@ def test_closed_streams_are_no_tracebacks(folder, tmp_path):
     (["evaluate", "{pairs}", "--source", "{text}"], "both, or without files"),
     (["info", "{text}"], "is not a checkpoint"),
     (["train", "lm", "--out", "no-folder/run.npz"], "cannot write .*no-folder"),
-    (["train", "lm", "--out", "{folder}"], "it is not a regular file"),
+    (["train", "lm", "--out", "{folder}"], "it is a folder, but a result replaces a regular file"),
     (["train", "lm", "--curves", "no-folder/c.png", "--out", "{new}"], "cannot write .*c.png"),
     (["train", "lm", "--resume", "--overwrite", "--out", "{new}"], "give only one of them"),
     (["train", "lm", "--d-model", 10, "--num-heads", 4, "--out", "{new}"], "d_model = 10 is not divisible"),

@@ -1,12 +1,15 @@
 """The explorer's server answers its own page and refuses everything else with one sentence."""
 
+import contextlib
 import http.client
 import json
 import socket
 import threading
 import time
 
+import numpy as np
 import pytest
+from helpers.mutations import mutate_bytes, pick
 
 from numpy_transformer.explorer.server import LARGEST_BODY, PageServer
 
@@ -160,8 +163,9 @@ def test_errors_of_the_computation_are_one_sentence(server):
 
 def test_an_oversized_body_is_refused_before_it_is_computed(server):
     for size in (LARGEST_BODY + 1, 20 * LARGEST_BODY):
-        assert f"at most {LARGEST_BODY:,}" in error(ask(server, "api/document", b"x", headers={"Content-Length": size}), 413)
-    assert "at most" in error(ask(server, "api/document", b"x" * (3 * LARGEST_BODY)), 413)     # and one that is really sent
+        answer = ask(server, "api/document", b"x", headers={"Content-Length": size})
+        assert f"more than the {LARGEST_BODY:,} bytes" in error(answer, 413)
+    assert "more than" in error(ask(server, "api/document", b"x" * (3 * LARGEST_BODY)), 413)     # and one that is really sent
 
 
 @pytest.mark.parametrize("headers, status", [
@@ -181,6 +185,50 @@ def test_what_is_not_http_gets_an_error(server, capfd, request_bytes):
             answer += piece
     assert json.loads(answer.split(b"\r\n\r\n")[-1])["error"] and b"Traceback" not in answer
     assert capfd.readouterr().err == ""
+
+
+def raw(server, request):
+    """The answer to a request of any bytes."""
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as connection:
+        with contextlib.suppress(OSError):                  # the server may answer and close before it has read everything
+            connection.sendall(request)
+            connection.shutdown(socket.SHUT_WR)
+        answer = b""
+        with contextlib.suppress(OSError):
+            while piece := connection.recv(65536):
+                answer += piece
+    return answer
+
+
+@pytest.mark.parametrize("address", ["http://[/", "http://[::1", "//[x", "http://[v1.x]]/"])
+def test_an_address_that_is_none_gets_an_error(server, capfd, address):
+    answer = raw(server, f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+    assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 403")) and json.loads(answer.split(b"\r\n\r\n")[-1])["error"]
+    assert capfd.readouterr().err == ""
+
+
+def test_a_length_of_thousands_of_digits_is_refused(server, capfd):
+    for length in ("9" * 5000, "0" * 5000 + "7", "1" + "0" * 30):
+        assert "more than" in error(ask(server, "api/document", b"{}", headers={"Content-Length": length}), 413)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.slow
+def test_damaged_requests_leave_no_trace(server, capfd):
+    post = (f"POST /{server.token}/api/document HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            'Content-Length: 13\r\n\r\n{"edits": []}').encode()
+    get = (f"GET http://127.0.0.1/{server.token}/main.js HTTP/1.1\r\nHost: 127.0.0.1:80\r\n"
+           "Origin: http://127.0.0.1:80\r\n\r\n").encode()
+    for number in range(500):
+        rng = np.random.default_rng([31, number])
+        request = mutate_bytes(post if number % 2 else get, rng)
+        if number % 5 == 0:
+            place = int(rng.integers(len(request)))
+            more = pick(rng, (b"[", b"%", b"\xff", b"9" * 5000, b"\r\n", b"\0", b":" * 50))
+            request = request[:place] + more + request[place:]
+        assert b"Traceback" not in raw(server, request), number
+        assert capfd.readouterr().err == "", number
+    assert ask(server)[0] == 200
 
 
 def test_other_methods_and_addresses_are_refused(server):

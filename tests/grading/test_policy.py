@@ -343,3 +343,22 @@ def test_grading_one_student_again_keeps_the_rules_of_the_table(tmp_path, capsys
     assert found == [[("1", "1"), ("1", "1")], [("1", "1"), ("1", "1")], [("2", "0"), ("1", "1")]]
     text = refused(capsys, "grade", "merge", tmp_path / "scores.csv", "--out", tmp_path / "all.csv", "--late", "10%")
     assert "when you grade" in text
+
+
+@pytest.mark.parametrize("options, sentence", [
+    ({"due": ["9999-12-31"]}, "is in the year 9999; give a time from 1970 to 2999"),
+    ({"due": ["01.2=0001-01-01T00:00+23:59"]}, "the year 1;"),
+    ({"due": ["2026-11-20"], "grace": "9" * 400 + " days"}, "is longer than 3650 days"),
+    ({"due": ["2026-11-20"], "grace": "999999999999 h"}, "is longer than 3650 days")])
+def test_times_beyond_the_calendar_are_refused(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Policy.from_options(**options)
+
+
+def test_a_file_of_extensions_with_a_cell_of_any_length_or_year_is_refused(tmp_path):
+    path = tmp_path / "extensions.csv"
+    for cell, sentence in (("x" * 200_000, "cannot read .*field larger than field limit"),
+                           ("9999-12-31", "line 2: .*the year 9999"), ("x" * 1000, "line 2: .{,400}$")):
+        path.write_text(f"student,time\nkim,{cell}\n")
+        with pytest.raises(ValueError, match=sentence):
+            Policy.from_options(due=["2026-11-20"], extensions=path)

@@ -56,6 +56,37 @@ def test_the_shard_of_a_student_depends_on_the_name_alone():
     assert min(sizes) > 30                      # 51 on average
 
 
+def place_in(content, path):
+    """The object that holds the last key of a path, and that key."""
+    *before, key = path
+    for step in before:
+        content = content[step]
+    return content, key
+
+
+@pytest.mark.parametrize("path, value", [
+    (["seed"], "5"), (["seed"], True), (["versions"], []), (["versions"], {}), (["policy"], {"due": "x"}),
+    (["left_out"], {"a": 1}),
+    (["shard"], "9/1"), (["students"], {}), (["students", 0], 7),
+    (["students", 0, "student"], 7), (["students", 0, "ids"], ["x"]),
+    (["students", 0, "problems"], [1]), (["students", 0, "tests", 0, "points"], "2"),
+    (["students", 0, "tests", 0, "max"], None),
+    (["students", 0, "tests", 0, "seconds"], float("inf")), (["students", 0, "tests", 0, "status"], "passed"),
+    (["students", 0, "tests", 0, "number"], "99.9"), (["students", 0, "tests", 0, "stage"], "nowhere"),
+    (["students", 0, "tests", 1, "lines", 0, "kind"], "verdict.no.such"),
+    (["students", 0, "tests", 1, "lines", 0, "values"], {}),
+    (["students", 0, "tests", 1, "misconceptions"], ["SMB-1"]), (["students", 0, "tests", 1, "remarks"], "one")])
+def test_a_record_of_another_form_is_refused(path, value, tmp_path):
+    file = tmp_path / "scores.json"
+    write_record(file, rows_of_class(["kim"]), settings(shard="1/1", left_out={}))
+    content = json.loads(file.read_bytes())
+    inside, key = place_in(content, path)
+    inside[key] = value
+    file.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="does not hold the results of a grading by this version .*; move it away"):
+        read_record(file)
+
+
 def test_students_are_chosen_by_name_or_id():
     class_ = [Student("Kim, Lee"), Student("ada", {"moodle": "17"}), Student("zoe")]
 

@@ -108,6 +108,10 @@ def test_a_damaged_file_of_llama2c(tmp_path):
         with pytest.raises(ValueError, match=reason) as error:
             load_pretrained(path)
         assert "; " in str(error.value)
+    for blocks, size in ((2_000_000, 100), (1000, 100), (1001, 36 * 1001)):         # tiny ones would need little
+        path.write_bytes(struct.pack("<7i", 1, 1, blocks, 1, 1, 1, 1) + bytes(size))
+        with pytest.raises(ValueError, match="sizes|announces"):
+            load_pretrained(path)
     path.write_bytes(b"PK\x03\x04 of torch")
     with pytest.raises(ValueError, match="is a pickle"):
         load_pretrained(path)

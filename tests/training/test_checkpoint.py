@@ -18,7 +18,9 @@ from helpers import ROOT
 from helpers.commands import python
 
 import numpy_transformer as nt
-from numpy_transformer.training.checkpoint import check_writable, read_checkpoint, weights, write_checkpoint
+from numpy_transformer.outputs import check_output
+from numpy_transformer.training.checkpoint import read_checkpoint, weights, write_checkpoint
+from numpy_transformer.training.npz import NpzArchive
 
 V, T = 7, 6
 
@@ -206,7 +208,7 @@ def test_the_mean_is_that_of_the_latest_weights_and_not_of_the_best(tmp_path):
 def test_arrays_that_do_not_fit_into_memory_are_refused_before_they_are_read(tmp_path, monkeypatch):
     write_checkpoint(tmp_path / "run.npz", {"model/a": np.zeros(1000), "optimizer/a": np.zeros(3000)}, {})
     monkeypatch.setattr("numpy_transformer.training.checkpoint.available_memory", lambda: 9000)
-    monkeypatch.setattr(np.lib.npyio.NpzFile, "__getitem__", only_meta(np.lib.npyio.NpzFile.__getitem__))
+    monkeypatch.setattr(NpzArchive, "__getitem__", only_meta(NpzArchive.__getitem__))
     with pytest.raises(MemoryError, match="run.npz' need 0.0 GB, but 0.0 GB are available"):
         read_checkpoint(tmp_path / "run.npz")
     monkeypatch.undo()
@@ -375,8 +377,8 @@ def test_a_path_that_cannot_be_written_is_found_at_once(tmp_path, where):
 
 def test_checking_that_a_path_is_writable_changes_no_file(tmp_path):
     (tmp_path / "run.npz").write_text("precious")
-    check_writable(tmp_path / "run.npz")
-    check_writable(tmp_path / "new.npz")
+    check_output(tmp_path / "run.npz")
+    check_output(tmp_path / "new.npz")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["precious"]
 
 

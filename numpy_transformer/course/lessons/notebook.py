@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+from ...outputs import write_output
 from .cells import asks, cells, divided
 from .files import START, lesson_number
 from .translation import Translation
@@ -26,8 +27,7 @@ def write_notebook(lesson, out):
         raise ValueError(lesson_words("notebook.no_folder", folder=str(out.parent)))
     if out.exists():
         raise ValueError(lesson_words("notebook.exists", path=str(out)))
-    out.write_text(json.dumps(notebook(lesson), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return out
+    return write_output(out, (json.dumps(notebook(lesson), indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def notebook(lesson):

@@ -17,6 +17,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from ...outputs import check_regular, write_output
 from ...texts import ENGLISH, folder_of_language
 from .answers import closing_answers
 from .cells import Cell, cells
@@ -109,6 +110,7 @@ def write_translation(lesson: Path, file: Path) -> dict[str, int]:
     if file.suffix != ".md":
         raise ValueError(lesson_words("translation.not_markdown", file=str(file),
                                       example=f"{lesson.parent}/ko/{lesson.stem}.md"))
+    check_regular(file)
     earlier = Translation(lesson, file)
     english = texts_of(lesson)
     by_place = {entry["place"]: entry for entry in earlier.entries if entry["text"]}
@@ -123,7 +125,7 @@ def write_translation(lesson: Path, file: Path) -> dict[str, int]:
     parts += [f"<!-- {place} ({entry['hash']})\n-->\n{entry['text']}\n" for place, entry in by_place.items()
               if place not in english and entry["hash"] not in known]
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(parts), encoding="utf-8")
+    write_output(file, "\n".join(parts).encode())
     return {"count": len(english), "translated": len(Translation(lesson, file).texts)}
 
 

@@ -16,6 +16,7 @@ from .people import Person, match, name_words
 MONTHS = (("jan", "ene", "gen"), ("feb", "fev"), ("mar", "maa"), ("apr", "avr", "abr"), ("may", "mai", "mei", "mag"),
           ("jun", "juin", "giu"), ("jul", "juil", "lug"), ("aug", "aou", "ago"), ("sep", "set"),
           ("oct", "okt", "ott", "out"), ("nov",), ("dec", "dez", "dic"))
+LONGEST = 200                                   # characters of a date: searching takes quadratic time
 DATE = re.compile(r"(?:(\d{1,2})(?:\s+de)?\s+([^\W\d]+)|([^\W\d]+)\s+(\d{1,2}))(?:\s+de)?\s+(\d{4})"
                   r"\s+(\d{1,2})\s+(\d{2})(?:\s+([ap])m)?")
 
@@ -58,7 +59,7 @@ def submission_column(worksheet):
 
 def parse_date(text):
     """Returns the datetime, without a time zone, that Moodle has written in one of the languages above, or None."""
-    match = DATE.search(" ".join(name_words(text)))
+    match = DATE.search(" ".join(name_words(text[:LONGEST])))
     if not match:
         return None
     day, month, month_first, day_last, year, hour, minute, half = match.groups()
