@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from ..course.checker.diagnosis import AnswerKey
 from ..course.checker.localize import localize
 from ..course.checker.verdict import Verdict, is_unexplained, judge
-from ..course.sandbox import Stopped, ProgramTask, run_files
+from ..course.sandbox import ProgramTask, Stopped, run_files
 from ..texts import Message
 from .rows import Row, digest_of, digest_of_files, killed, make_row, row_without_file, unreadable, with_arrival
 

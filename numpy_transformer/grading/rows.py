@@ -7,8 +7,8 @@ import numpy as np
 
 from ..course.checker.messages import mistake_names
 from ..course.checker.verdict import Verdict
+from ..file_checks import one_line, printable
 from ..texts import Message, as_data, changed, from_data, render
-from .arrival import one_line, printable
 from .report import LOOK_AT
 
 LONGEST_NOTE, LONGEST_LINE, PRINTED_LINES = 600, 2000, 40

@@ -13,8 +13,8 @@ import pytest
 from helpers.arrivals import lay, numbers, read, right, tarred, zipped
 
 from numpy_transformer.grading.arrival import archives, items, read_class, search
-from numpy_transformer.grading.arrival.formats import plain_owner
 from numpy_transformer.grading.arrival.class_place import ClassPlace
+from numpy_transformer.grading.arrival.formats import plain_owner
 
 FILE = "ex01_1_softmax.py"
 posix = pytest.mark.skipif(os.name != "posix", reason="POSIX only")

@@ -4,11 +4,11 @@ import pytest
 from helpers.arrivals import read, right
 
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.grading.arrival import one_line, printable
-from numpy_transformer.grading.arrival.text import unusual
+from numpy_transformer.file_checks import one_line, printable
 from numpy_transformer.grading.arrival.items import Unreadable
 from numpy_transformer.grading.arrival.reading import source
 from numpy_transformer.grading.arrival.statements import modules, statements
+from numpy_transformer.grading.arrival.text import unusual
 
 TEXT = "# Lösung: größer\n" + choose("01.1").edited()
 

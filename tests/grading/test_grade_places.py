@@ -8,9 +8,9 @@ from pathlib import Path
 
 import matplotlib
 import pytest
-from PIL import Image
 from helpers.commands import refused, run
 from helpers.graded_rows import row
+from PIL import Image
 
 from numpy_transformer import views
 from numpy_transformer.cli import grade as command, grade_places

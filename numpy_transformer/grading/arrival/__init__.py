@@ -7,7 +7,7 @@ In the teacher's process, by the names at the top alone:
 class_place.py  what the teacher named, with downloads of whole classes in it
 delivery.py     who handed in what; formats.py, gradescope.py and github.py know how each system names things
 items.py, archives.py   files and folders on the disk and in archives
-text.py         text of students and file systems as one printable line, and times that can be
+text.py         names as people read them, times that can be, and what is unusual in a file
 
 In a process with limits, for one student at a time:
 reading_process.py, student_reading.py  the process, as the teacher's sees it, and what runs in it
@@ -19,7 +19,6 @@ students.py     attempts in order, and the names under which files import each o
 """
 
 from .records import File, Problem, Student
-from .text import one_line, printable
 from .whole_class import LAYOUTS, read_class
 
-__all__ = ["LAYOUTS", "File", "Problem", "Student", "one_line", "printable", "read_class"]
+__all__ = ["LAYOUTS", "File", "Problem", "Student", "read_class"]

@@ -8,11 +8,12 @@ can say who another student is, or is taken for another student's.
 import re
 from dataclasses import dataclass, field
 
+from ...file_checks import one_line
 from . import archives, formats, github, gradescope, names
 from .clones import is_clone
 from .items import Item
 from .search import KINDS
-from .text import file_name, folded, one_line
+from .text import file_name, folded
 
 
 @dataclass

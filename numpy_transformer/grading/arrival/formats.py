@@ -23,7 +23,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from .text import folded, one_line, plausible
+from ...file_checks import one_line
+from .text import folded, plausible
 
 LONGEST = 200                                   # characters of a name or an id
 

@@ -9,8 +9,8 @@ import io
 import os
 import re
 
+from ...file_checks import one_line
 from .formats import Owner
-from .text import one_line
 
 ROSTER = re.compile(r".*roster.*\.csv", re.I)
 ENDING = "-submissions"

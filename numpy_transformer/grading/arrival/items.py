@@ -12,7 +12,8 @@ import stat
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
-from .text import file_name, one_line, plausible
+from ...file_checks import one_line
+from .text import file_name, plausible
 
 LARGEST = 1 << 20                               # bytes of a student's Python file
 IGNORED = re.compile(r"__(?!init__\.py$).*|\.(git|svn|hg|venv|idea|vscode|ipynb_checkpoints|DS_Store|_.*|.*_cache)|\._.*|"

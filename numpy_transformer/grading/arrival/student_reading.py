@@ -8,10 +8,10 @@ import sys
 from dataclasses import replace
 
 from . import clones
+from .class_place import ClassPlace
 from .downloads import count_people, find_download
 from .formats import Owner
 from .items import Unreadable
-from .class_place import ClassPlace
 from .records import as_data
 from .search import OutOfTime, Search, search_item
 from .students import build_student

@@ -5,11 +5,12 @@ import sys
 from datetime import timezone
 
 from ...course.exercises import exercises
+from ...file_checks import one_line
 from . import names
 from .records import File, Problem, Student
 from .search import HAND_IN
 from .statements import modules
-from .text import first_names, one_line, unusual
+from .text import first_names, unusual
 
 OTHER_IMPORTS = re.compile(r"^[ \t]*(?:from[ \t]+(?!(?:numpy|math|typing|__future__)\b)|"
                            r"import[ \t]+(?!(?:numpy|math|typing)\b[^,\n]*$))", re.M)

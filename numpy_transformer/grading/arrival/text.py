@@ -1,10 +1,11 @@
-"""Text from students and file systems as one printable line, and what is unusual in a student's file."""
+"""Names of students and files as people read them, times that can be, and what is unusual in a student's file."""
 
 import contextlib
 import re
 import unicodedata
 
 from ...course.sandbox.inside.limits import SPARE
+from ...file_checks import one_line
 from .statements import TEXTS
 
 SCANNED = 100_000                               # characters that `unusual` reads
@@ -14,18 +15,6 @@ EXPECTED_IMPORTS = {"numpy", "math", "typing", "__future__"}
 USUAL_IN_NOTEBOOKS, USUAL_ATTRIBUTES = {"sys", "os"}, {"path", "version", "getcwd", "chdir", "listdir"}
 UNUSUAL = {"open", "exec", "eval", "compile", "__import__", "__builtins__", "ctypes", "sys", "os", "gc", "globals",
            "importlib", "pickle", "subprocess", "socket"}
-
-
-def printable(text):
-    """Replaces control characters, lone surrogates and characters that change the writing direction by spaces."""
-    if text.isprintable():                      # nearly always, and much quicker
-        return text
-    return "".join(c if c.isprintable() else " " for c in text)
-
-
-def one_line(text, most=400):
-    """Returns at most `most` characters of the text as one printable line, with single spaces."""
-    return " ".join(printable(text[:most]).split())
 
 
 def file_name(raw):

@@ -4,16 +4,17 @@ import itertools
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...file_checks import one_line
 from ...training.progress import Progress
 from . import archives
+from .class_place import ClassPlace
 from .delivery import Delivery, is_named
 from .formats import distinct_names
 from .items import Unreadable
 from .names import lessons_in, numbers_in, stem_of
-from .class_place import ClassPlace
 from .reading_process import NoAnswer, reading_process
 from .records import Problem, Student, from_data
-from .text import first_names, one_line
+from .text import first_names
 
 CLASS_IDS = itertools.count()
 PARTS = {"": "folders or files of {}", "Canvas": "a Canvas download of {}", "Moodle": "a Moodle download of {}",
