@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass, field
 
-from .bert import BERT, DISTILBERT, ROBERTA
+from .bert import BERT
+from .distilbert import DISTILBERT
 from .gpt2 import GPT2
-from .llama import LLAMA, MISTRAL, QWEN2, sliding_window
+from .llama import LLAMA
+from .mistral import MISTRAL
 from .names import make_rules
+from .qwen2 import QWEN2
+from .roberta import CAMEMBERT, ROBERTA, XLM_ROBERTA
 from .t5 import T5
 
 FAMILIES = {"gpt2": GPT2, "llama": LLAMA, "llama2.c": LLAMA, "mistral": MISTRAL, "qwen2": QWEN2, "bert": BERT,
-            "roberta": ROBERTA, "distilbert": DISTILBERT, "t5": T5}
+            "roberta": ROBERTA, "xlm-roberta": XLM_ROBERTA, "camembert": CAMEMBERT, "distilbert": DISTILBERT, "t5": T5}
 
 
 @dataclass
@@ -91,11 +95,6 @@ def check_numbers(options):
 
 def remarks(config):
     """Returns sentences about what this package does differently, to be shown when a checkpoint is imported."""
-    if config.get("model_type") in ("llama", "mistral", "qwen2"):
-        window = sliding_window(config)
-        if window and window < config["max_position_embeddings"]:
-            return [f"Its attention has a sliding window of {window:,} tokens, which this package does not support. "
-                    f"Its texts are therefore limited to {window:,} tokens, for which the window makes no difference."]
     return []
 
 

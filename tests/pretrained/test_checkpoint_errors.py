@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from helpers.small_checkpoints import SMALL
 
-from numpy_transformer.pretrained import class_and_options, load, load_pretrained, remarks
+import numpy_transformer as nt
+from numpy_transformer.pretrained import class_and_options, load, load_pretrained
 from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
 
 
@@ -217,15 +218,25 @@ def test_no_memory_is_said_before_a_weight_is_read(tmp_path, monkeypatch):
         load_pretrained(tmp_path / "x")
 
 
-def test_a_window_limits_the_length(tmp_path):
+def test_a_window_hides_far_tokens_and_limits_no_length(tmp_path):
+    """The first token reaches the last output of two blocks with windows of 3 tokens over at most 4 others."""
     shutil.copytree(SMALL / "llama", tmp_path / "x")
-    edit(model_type="mistral", architectures=["MistralForCausalLM"], sliding_window=5)(tmp_path / "x")
+    plain = load_pretrained(tmp_path / "x", np.float64)
+    edit(model_type="mistral", architectures=["MistralForCausalLM"], sliding_window=3)(tmp_path / "x")
     _, options = class_and_options(tmp_path / "x")
-    assert options["max_len"] == 5
-    config = json.loads((tmp_path / "x" / "config.json").read_text())
-    assert "limited to 5 tokens" in remarks(config)[0]
-    assert remarks(config | {"sliding_window": None}) == remarks(config | {"sliding_window": 8}) == []
-    assert remarks(config | {"model_type": "qwen2"}) == []              # which asks for use_sliding_window, too
+    assert (options["max_len"], options["windows"]) == (8, [3, 3])
+    model = load_pretrained(tmp_path / "x", np.float64)
+    ids = np.array([3, 7, 4, 9, 5, 8, 6])
+    other = np.array([2, 7, 4, 9, 5, 8, 6])
+    reached = [int(t) for t in np.flatnonzero(abs(model(ids) - model(other)).max(-1))]
+    assert reached == [0, 1, 2, 3, 4] and np.all(plain(ids)[5:] != plain(other)[5:])
+    np.testing.assert_allclose(model(ids)[:3], plain(ids)[:3], rtol=0, atol=1e-12)
+    cache = nt.KeyValueCache()
+    parts = [model(ids[t:t + 1], cache=cache) for t in range(7)]
+    np.testing.assert_allclose(np.concatenate(parts), model(ids), rtol=0, atol=1e-12)
+    for window in (None, 8):
+        edit(sliding_window=window)(tmp_path / "x")
+        np.testing.assert_array_equal(load_pretrained(tmp_path / "x", np.float64)(ids), plain(ids))
 
 
 def test_rotary_frequencies_of_llama3():
