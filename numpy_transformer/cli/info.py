@@ -72,9 +72,9 @@ def print_origin(run):
     names = "".join(f", {name}" for name in named[:1])
     what = "published model" if run.meta["config"] == IMPORTED else "made from a published model"
     print(f"{what} of the family {origin['family']}{names}: {describe_sizes(run.meta['model'])}")
-    for line in describe_vectors(run.meta["model"]):
-        print(line)
-    for remark in remarks(origin["config"]):
+    for line in describe_vectors(run.meta["model"], run.settings):
+        print(wrap(line, indent="  ", first_indent=""))
+    for remark in remarks(run.model):
         print(wrap(remark))
 
 

@@ -10,6 +10,8 @@ from .pairs import Marks
 
 NAMES = "pad", "unk", "cls", "sep", "mask", "bos", "eos"
 USUAL = {"pad": ("[PAD]", "<pad>"), "mask": ("[MASK]", "<mask>")}       # for folders whose files do not name them
+SENTENCE_CONFIGS = tuple(f"sentence_{name}_config.json" for name in (       # the first one in the folder counts
+    "bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"))
 INSTALL = "pip install tokenizers"
 
 
@@ -50,6 +52,8 @@ class PretrainedTokenizer:
             config : dict, its config.json
         """
         definition = files["tokenizer.json"]
+        if sentence_config(files).get("do_lower_case"):
+            definition = with_lower_case(definition)
         tokenizer = read_definition(definition)
         settings, names, generation = (read_json(files, f"{name}.json") for name in (
             "tokenizer_config", "special_tokens_map", "generation_config"))
@@ -127,11 +131,27 @@ def read_definition(definition):
     return tokenizer
 
 
+def with_lower_case(definition):
+    """Returns the definition with lower-casing before everything else, as sentence-transformers puts it there."""
+    try:
+        content = json.loads(definition)
+        normalizer = content["normalizer"]
+        content["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, *([normalizer] if normalizer else [])]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"tokenizer.json is no definition of a tokenizer ({error!r}); copy the complete file") from error
+    return json.dumps(content, ensure_ascii=False)
+
+
+def sentence_config(files):
+    """Returns the dict in the file in which sentence-transformers keeps how it reads a text; {} without one."""
+    return next((read_json(files, name) for name in SENTENCE_CONFIGS if name in files), {})
+
+
 def read_json(files, name):
     """Returns the dict in one of the files; {} if it is not there."""
     try:
         content = json.loads(files.get(name, "{}"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{name} is not JSON ({error}); copy the complete file") from error
     if not isinstance(content, dict):
         raise ValueError(f"{name} holds no JSON object; copy the original file")

@@ -12,17 +12,19 @@ from ..models import TextEncoder
 from ..module import Module, unfilled
 from ..training.memory import available_memory
 from ..types import PathLike
+from .adapters import base_folder, is_adapter, merge_adapter
 from .family import matches
 from .folder import read_folder, shown
 from .llama2c import StoryFile, is_story_file
 from .registry import FAMILIES, Origin, build_model, describe_config, rules
-from .sentences import embedding_options
+from .sentences import MODULES, embedding_options
+from .unsupported import listed, of_arrays
 
 FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32,
-                    progress: Callable[[int, int], None] | None = None) -> Module:
+def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32, progress: Callable[[int, int], None] | None = None,
+                    base: PathLike | None = None) -> Module:
     """Returns the model of a checkpoint that transformers has saved, ready to use (in eval).
 
     Each weight is read once, and no initial weights are drawn. Half-precision weights are converted exactly.
@@ -33,14 +35,16 @@ def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32,
     like the attention_mask of transformers; padding_mask makes the one of attention, (B, 1, 1, T), which is another.
 
     Parameters:
-        folder : path of a folder with config.json and model.safetensors (or shards), or of a .bin file of llama2.c
+        folder : path of a folder with config.json and model.safetensors (or shards), of the cache of such a folder, of a
+            .bin file of llama2.c, or of a LoRA adapter, whose updates are merged into the weights of its base
         dtype : np.float32 (default) or np.float64
         progress : function (number of arrays read, number of all) or None; called after each array
+        base : path of the folder of the model that an adapter changes, if adapter_config.json does not name a folder
     Raises: ValueError for a folder that is incomplete, damaged, of another format or too large for the memory, and for
         a family, an option or an array that this package does not support; nothing is loaded then
     """
     check_choice("dtype", np.dtype(dtype).name, ("float32", "float64"))
-    config, arrays, files = open_checkpoint(folder)
+    config, arrays, files = open_checkpoint(folder, base)
     model_class, options = describe_checkpoint(config, arrays, files)
     with unfilled():
         model = new_model(config["model_type"], model_class, options)
@@ -60,7 +64,8 @@ def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32,
             progress(count, len(name_rules))
     check_copies(model, state, arrays, stored, copies=copies)
     model.origin.unused = {name: arrays[stored[name]] for name in unused}
-    return model.load_state_dict(state, copy=False).eval()
+    model.load_state_dict(state, copy=False).eval()
+    return merge_adapter(model, folder) if is_adapter(folder) else model
 
 
 def class_and_options(folder):
@@ -71,8 +76,15 @@ def class_and_options(folder):
     return describe_checkpoint(*open_checkpoint(folder))
 
 
-def open_checkpoint(path):
-    """Returns (config, arrays, files) of a folder or of a .bin file of llama2.c; see folder.py."""
+def open_checkpoint(path, base=None):
+    """Returns (config, arrays, files) of a folder or of a .bin file of llama2.c; see folder.py. Of an adapter, these are those
+    of its base.
+    """
+    if is_adapter(path):
+        path = base_folder(path, base)
+    elif base is not None:
+        raise ValueError(f"{str(base)!r} is given as the base of an adapter, but {str(path)!r} has no adapter_config.json, so "
+                         "it is no adapter; leave the base out")
     if Path(path).is_file() and is_story_file(path):
         arrays = StoryFile(path)
         return arrays.config, arrays, {}
@@ -85,7 +97,7 @@ def describe_checkpoint(config, arrays, files):
     if not isinstance(options["num_layers"], int) or options["num_layers"] > len(arrays):
         raise ValueError(f"config.json describes {options['num_layers']!r} blocks, but the files hold {len(arrays)} "
                          "arrays in all; use the config.json and the weights of one checkpoint")
-    if model_class is TextEncoder:
+    if model_class is TextEncoder or MODULES in files and issubclass(model_class, TextEncoder):
         options |= embedding_options(files)
     return model_class, options
 
@@ -134,11 +146,21 @@ def assign(model, arrays):
 
 def check_names(missing, unknown, model):
     """Raises ValueError that lists the arrays that are missing in the files, and those that the model does not have."""
+    copies = FAMILIES[model.origin.family].copies
+    if missing and not unknown and all(name in copies for name in missing):
+        raise ValueError(f"the files have no output layer ({missing[0]}), and config.json says that it is not tied to "
+                         f"{copies[missing[0]]}, so this decoder gives vectors and predicts no tokens, a kind of model that "
+                         "this package does not have; use the checkpoint of the whole model, or set \"tie_word_embeddings\": "
+                         "true if the output is tied")
     problems = [f"{len(names)} {'array is' if len(names) == 1 else 'arrays are'} {what} ({shown(names)})"
                 for names, what in ((missing, "missing"), (unknown, "unknown")) if names]
     if problems:
+        parts = listed(of_arrays(unknown))
+        remedy = "use the config.json and the weights of one checkpoint"
+        if parts:
+            remedy = f"some belong to {parts}, which this package does not build for this family, so use another checkpoint"
         raise ValueError(f"the weights do not fit the {model.origin.family} model that config.json describes: "
-                         f"{' and '.join(problems)}; use the config.json and the weights of one checkpoint")
+                         f"{' and '.join(problems)}; {remedy}")
 
 
 def check_dtype(name, entry):

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from ..data import PretrainedTokenizer, StoryTokenizer
-from ..data.pretrained_tokenizer import read_json
+from ..data.pretrained_tokenizer import read_json, sentence_config
 from ..module import unfilled
+from .encoder import ENCODERS
 from .runs import IMPORTED, MODELS, Run
 
 LONGEST_SOURCE = 512                            # T5 limits no length; published ones are trained on 512 tokens
@@ -64,14 +65,16 @@ def describe_sizes(options):
     return ", ".join(text.format(options[name]) for name, text in SIZES.items() if options.get(name) is not None)
 
 
-def describe_vectors(options):
+def describe_vectors(options, settings):
     """Returns [a line] on how `embed` and `similar` make one vector of a text, for the model of an imported sentence
-    encoder.
+    encoder and the settings of its run.
     """
     if "embedding_pool" not in options:
         return []
     pool = "the mean of all outputs" if options["embedding_pool"] == "mean" else "the output of the first token"
-    return [f"sentence vectors: {pool}, {'scaled to length 1' if options['normalize'] else 'not normalized'}"]
+    more = [f", the first {settings['truncate_dim']} numbers of it" if "truncate_dim" in settings else "",
+            f"; {settings['prompt']!r} is put before each text" if settings.get("prompt") else ""]
+    return [f"sentence vectors: {pool}, {'scaled to length 1' if options['normalize'] else 'not normalized'}{''.join(more)}"]
 
 
 def compare_sizes(tokens, options):
@@ -122,8 +125,13 @@ def settings_of(kind, origin):
     longest = origin.options.get("max_len", LONGEST_SOURCE)
     if kind == "text2text":
         longest = length_in(origin.config, "n_positions", LONGEST_SOURCE)
-    of_sentences = read_json(origin.files, "sentence_bert_config.json")
-    settings = {"max_len": min(longest, length_in(of_sentences, "max_seq_length", longest)), "seed": 1}
+    of_tokenizer = read_json(origin.files, "tokenizer_config.json")     # 10^30 there stands for no limit
+    lengths = length_in(sentence_config(origin.files), "max_seq_length", longest), of_tokenizer.get("model_max_length")
+    settings = {"max_len": min(longest, *(length for length in lengths if isinstance(length, int) and length >= 3)), "seed": 1}
+    if kind in ENCODERS and (kind == "encoder" or "modules.json" in origin.files):
+        from ..pretrained import vector_settings  # only published models need it
+
+        settings |= vector_settings(origin.files)
     if kind == "classifier":
         settings |= {"text_column": "text", "label_column": "label"}
     return settings

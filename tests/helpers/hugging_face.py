@@ -25,7 +25,7 @@ TINY = {
            "relative_attention_num_buckets": 8, "relative_attention_max_distance": 12},
 }
 TINY["mistral"] = TINY["qwen2"] = TINY["llama"]
-TINY["roberta"] = TINY["bert"]
+TINY["roberta"] = TINY["xlm-roberta"] = TINY["camembert"] = TINY["bert"]
 
 
 @contextlib.contextmanager
