@@ -118,9 +118,14 @@ def run_export(arguments):
         model.origin.config |= {"id2label": names, "label2id": {label: int(number) for number, label in names.items()}}
     if "problem_type" in model.origin.config and run.meta["config"] != IMPORTED:
         model.origin.config["problem_type"] = "single_label_classification"
+    files = getattr(run.tokenizer, "files", {})
+    model.origin.files = model.origin.files | files
     save_pretrained(model, arguments.folder)
     print(f"saved {arguments.folder!r}: {model.num_parameters():,} parameters, family {model.origin.family}; "
           f"transformers reads it with {auto_class(run.kind)}.from_pretrained")
+    if not files:
+        print(wrap(f"The tokenizer ({type(run.tokenizer).__name__}) has no form that transformers reads, so the folder has none; "
+                   "the ids are those of the run."))
 
 
 def auto_class(kind):

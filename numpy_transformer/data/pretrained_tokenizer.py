@@ -7,6 +7,7 @@ import numpy as np
 
 from .bpe import check_unicode
 from .pairs import Marks
+from .tokenizer_files import make_definition
 
 NAMES = "pad", "unk", "cls", "sep", "mask", "bos", "eos"
 USUAL = {"pad": ("[PAD]", "<pad>"), "mask": ("[MASK]", "<mask>")}       # for folders whose files do not name them
@@ -34,6 +35,7 @@ class PretrainedTokenizer:
 
     def __init__(self, definition, special, begin=(), end=(), stop=(), start=None):
         self.definition = definition
+        self.files = {"tokenizer.json": definition}
         self.tokenizer = read_definition(definition)
         self.special = dict(special)
         self.begin, self.end, self.stop = list(begin), list(end), list(stop)
@@ -47,16 +49,16 @@ class PretrainedTokenizer:
         """Returns the tokenizer of a folder.
 
         Parameters:
-            files : {name: content} of the folder's tokenizer.json and, if it has them, tokenizer_config.json,
-                special_tokens_map.json and generation_config.json
+            files : {name: content} of the folder's tokenizer.json, or the older files of tokenizer_files.py, and, if it has
+                them, tokenizer_config.json, special_tokens_map.json and generation_config.json
             config : dict, its config.json
         """
-        definition = files["tokenizer.json"]
+        settings, names, generation = (read_json(files, f"{name}.json") for name in (
+            "tokenizer_config", "special_tokens_map", "generation_config"))
+        definition = files.get("tokenizer.json") or make_definition(files, names | settings, config)
         if sentence_config(files).get("do_lower_case"):
             definition = with_lower_case(definition)
         tokenizer = read_definition(definition)
-        settings, names, generation = (read_json(files, f"{name}.json") for name in (
-            "tokenizer_config", "special_tokens_map", "generation_config"))
         special = find_special(tokenizer, names | settings, config)
         begin, end = find_frame(tokenizer)
         has_bos = "bos" in special and special["bos"] in begin

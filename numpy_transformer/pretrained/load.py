@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..argument_checks import check_choice
+from ..data import StoryTokenizer
 from ..models import TextEncoder
 from ..module import Module, unfilled
 from ..training.memory import available_memory
@@ -87,7 +88,8 @@ def open_checkpoint(path, base=None):
                          "it is no adapter; leave the base out")
     if Path(path).is_file() and is_story_file(path):
         arrays = StoryFile(path)
-        return arrays.config, arrays, {}
+        tokenizer = Path(path).parent / "tokenizer.bin"
+        return arrays.config, arrays, StoryTokenizer.read(tokenizer).files if tokenizer.is_file() else {}
     return read_folder(path)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ..data import PretrainedTokenizer, StoryTokenizer
 from ..data.pretrained_tokenizer import read_json, sentence_config
+from ..data.tokenizer_files import REMEDY, has_tokenizer
 from ..module import unfilled
 from .encoder import ENCODERS
 from .runs import IMPORTED, MODELS, Run
@@ -30,9 +31,9 @@ def read_tokenizer(path, files, config, story_file=None):
         if story_file is None and not tokenizer_path.is_file():
             raise ValueError(f"there is no tokenizer.bin beside {str(path)!r}; name that of the model")
         return StoryTokenizer.read(story_file or tokenizer_path)
-    if "tokenizer.json" not in files:
-        raise ValueError(f"{str(path)!r} has no tokenizer.json; put that of the model there, or write one with "
-                         "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) of the library transformers")
+    if not has_tokenizer(files):
+        raise ValueError(f"{str(path)!r} has no tokenizer.json, nor vocab.json and merges.txt; put those of the model there, or "
+                         f"{REMEDY}")
     return PretrainedTokenizer.from_files(files, config)
 
 
@@ -46,16 +47,14 @@ def run_of_folder(path, weights=True):
                               open_checkpoint)
 
     config, _, files = open_checkpoint(path)
-    is_file = Path(path).is_file()
-    has_tokenizer = (Path(path).parent / "tokenizer.bin").is_file() if is_file else "tokenizer.json" in files
-    tokenizer = read_tokenizer(path, files, config) if has_tokenizer else None
+    tokenizer = read_tokenizer(path, files, config) if has_tokenizer(files) else None
     if weights:
         model = load_pretrained(path)
     else:
         model_class, options = class_and_options(path)
         with unfilled():
             model = build_model(config["model_type"], model_class, options)
-        model.origin = Origin("llama2.c" if is_file else config["model_type"], config, files, options=options)
+        model.origin = Origin("llama2.c" if Path(path).is_file() else config["model_type"], config, files, options=options)
     meta = meta_of(model, tokenizer)
     return Run(str(path), model, [tokenizer] * len(meta["tokenizers"]), meta, {})
 

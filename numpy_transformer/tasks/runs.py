@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..data import tokenizer_from_json
+from ..data import PretrainedTokenizer, tokenizer_from_json
 from ..layers import LoRALinear, add_lora, merge_lora
 from ..models import TextEncoder
 from ..module import Module, unfilled
@@ -207,8 +207,8 @@ def origin_of(meta, arrays, tokenizer):
     saved = meta["origin"]
     unused = {name.removeprefix("unused/"): array for name, array in arrays.items() if name.startswith("unused/")}
     files = saved["files"]
-    if hasattr(tokenizer, "definition"):
-        files = files | {"tokenizer.json": tokenizer.definition}
+    if isinstance(tokenizer, PretrainedTokenizer):
+        files = files | tokenizer.files
     return Origin(saved["family"], saved["config"], files, unused, options=meta["model"])
 
 
