@@ -35,7 +35,8 @@ def add_to_parser(commands):
 
 
 def run_info(arguments):
-    is_folder = os.path.isdir(arguments.file) or arguments.file.endswith(".bin")
+    is_missing = not os.path.exists(arguments.file) and not arguments.file.endswith(".npz")    # perhaps a name on a hub
+    is_folder = os.path.isdir(arguments.file) or arguments.file.endswith(".bin") or is_missing
     if arguments.check is not None:
         text, what = text_to_check(arguments.check)
         run = run_of_folder(arguments.file) if is_folder else load_run(arguments.file)

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")     # such as "gpt2" or "owner/name"
+FILES = (".bin", ".gguf", ".json", ".npz", ".pt", ".safetensors", ".txt", ".zip")     # endings of what is no such name
 CACHED = "models--"                             # the folders of a cache of downloads begin with this
 
 
@@ -34,7 +35,7 @@ def find_folder(path, pickled):
 
 def how_to_get(name):
     """Returns what to do about a folder that is not there."""
-    if not HUB_NAME.fullmatch(name):
+    if not HUB_NAME.fullmatch(name) or name.endswith(FILES):
         return "name a folder that holds config.json and model.safetensors"
     local = name.rpartition("/")[2]
     return (f"if {name!r} is the name of a model on a hub, download its files first, because nothing is downloaded here: "
