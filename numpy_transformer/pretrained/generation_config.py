@@ -21,15 +21,13 @@ ABOUT_OUTPUT = ("_", "transformers_version", "use_cache", "cache_", "max_cache_l
                 "compile_config", "disable_compile", "prefill_chunk_size", "is_assistant", "assistant_", "num_assistant_",
                 "target_lookbehind", "max_matching_ngram_size", "prompt_lookup_", "continuous_batching", "max_time", "use_mtp",
                 "speculation_type")             # beginnings of names that concern speed, or what else is returned
+COUNT = (lambda value: 0 <= value < 1e9 and value % 1 == 0), "a whole number that is not negative"
 NUMBERS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "temperature": (lambda value: value >= 0, "a number that is not negative"),
-    "top_k": (lambda value: value >= 0 and value == int(value), "a whole number that is not negative"),
+    "temperature": (lambda value: 0 <= value < 1e9, "a number that is not negative"),
     "top_p": (lambda value: 0 < value <= 1, "a number above 0 and up to 1"),
-    "repetition_penalty": (lambda value: 0 < value < 1e6, "a number above 0"),
-    "no_repeat_ngram_size": (lambda value: value >= 0 and value == int(value), "a whole number that is not negative"),
-    "min_length": (lambda value: value >= 0 and value == int(value), "a whole number that is not negative"),
-    "min_new_tokens": (lambda value: value >= 0 and value == int(value), "a whole number that is not negative"),
-    "max_new_tokens": (lambda value: value >= 1 and value == int(value), "a whole number of at least 1")}
+    "repetition_penalty": (lambda value: 0 < value < 1e9, "a number above 0"),
+    "max_new_tokens": (lambda value: 1 <= value < 1e9 and value % 1 == 0, "a whole number of at least 1"),
+    "top_k": COUNT, "no_repeat_ngram_size": COUNT, "min_length": COUNT, "min_new_tokens": COUNT}
 
 
 class Generation(NamedTuple):
