@@ -128,7 +128,12 @@ def added_tokens(vocab, special, names, files):
     known = {*special.values(), *(text_of(token) for token in more if isinstance(more, list))}
     flags = {text_of(token): token for token in listed.values() if isinstance(token, dict)}
     tokens = []
+    expected = len(vocab)                       # the library numbers tokens outside the vocabulary from here on
     for text, i in sorted((ids | added).items(), key=lambda item: item[1]):
+        if vocab.get(text, expected) != i:
+            raise ValueError(f"the tokenizer's added token {text!r} has the id {i}, where {vocab.get(text, expected)} is wanted, "
+                             f"as vocab.json has {len(vocab):,} pieces; copy all files of one tokenizer, or {REMEDY}")
+        expected += text not in vocab
         given = flags.get(text, {})
         is_special = bool(given.get("special", text in known))
         tokens.append({"id": i, "content": text, "single_word": bool(given.get("single_word", False)),
