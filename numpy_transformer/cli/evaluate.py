@@ -79,13 +79,13 @@ def evaluate_language_model(run, path):
     count = sum(targets.size for _, targets in windows)
     loss = evaluate(run.model, CrossEntropyLoss(), tracked(windows, "evaluate"))
     print(f"{what}: {count:,} tokens in windows of {run.settings['context']}")
-    print(wrap(describe_context(getattr(tokens, "begin", []) if path else [], tokens, sum(len(batch) for _, batch in windows))))
+    begin = getattr(tokens, "begin", []) if path else []
+    print(wrap(describe_context(begin, tokens, sum(len(batch) for _, batch in windows))))
     print(f"loss {loss:.4f} nats per token, perplexity {perplexity(loss)}")
 
 
 def describe_context(begin, tokens, count):
-    """A sentence on which tokens are predicted from little or nothing: the first one of the text, and those of `count` windows.
-    """
+    """A sentence on the tokens that are predicted from little or nothing: the first one of the text, and of each window."""
     first = f"The first token is predicted from {token_name(tokens, begin[-1])} alone" if begin else (
         "The first token is not counted, because nothing stands before it")
     windows = "" if count == 1 else "; a window does not see the one before it, so its first tokens have little context"

@@ -24,8 +24,8 @@ def said(default):
 
 def add_to_parser(commands):
     parser = add_command(commands, "generate", run_generate, help="continue a text with a trained language model",
-                         description="Print the prompt and the model's continuation of it, without the bytes of an incomplete "
-                                     "character at its end.")
+                         description="Print the prompt and the model's continuation of it, without the bytes of an "
+                                     "incomplete character at its end.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `train lm`, or by `import`")
     parser.add_argument("--prompt", metavar="TEXT", help="the beginning of the text; - reads it from standard input; "
                                                          "if left out, the model starts a new line, or a new "
@@ -96,7 +96,8 @@ def generation_options(run, arguments, prompt, stops):
 
         own = generation(run.model.origin.config, run.model.origin.files, prompt, stops)
         options, changes = options | own.options, own.changes
-    given = {"count": arguments.length, "temperature": arguments.temperature, "top_k": arguments.top_k, "top_p": arguments.top_p}
+    given = {"count": arguments.length, "temperature": arguments.temperature, "top_k": arguments.top_k,
+             "top_p": arguments.top_p}
     given = {name: value for name, value in given.items() if value is not None}
     if {"top_k", "top_p"} & given.keys() and options["temperature"] == 0:
         options["temperature"] = TEMPERATURE    # whoever restricts sampling wants some

@@ -45,8 +45,8 @@ def add_to_parser(commands):
         description="Save a model that was imported, or fine-tuned from an imported one, in the layout of its family. The "
                     "weights of LoRA are merged.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `import`, or by `train KIND --pretrained`")
-    parser.add_argument("folder", metavar="FOLDER", help="folder to write; other files in it stay as they are, but the files of "
-                                                         "another model are not replaced")
+    parser.add_argument("folder", metavar="FOLDER", help="folder to write; other files in it stay as they are, but the files "
+                                                         "of another model are not replaced")
 
 
 def run_import(arguments):
@@ -124,8 +124,8 @@ def run_export(arguments):
     print(f"saved {arguments.folder!r}: {model.num_parameters():,} parameters, family {model.origin.family}; "
           f"transformers reads it with {auto_class(run.kind)}.from_pretrained")
     if not files:
-        print(wrap(f"The tokenizer ({type(run.tokenizer).__name__}) has no form that transformers reads, so the folder has none; "
-                   "the ids are those of the run."))
+        print(wrap(f"The tokenizer ({type(run.tokenizer).__name__}) has no form that transformers reads, so the folder has "
+                   "none; the ids are those of the run."))
 
 
 def auto_class(kind):

@@ -70,8 +70,8 @@ def text_to_check(given):
     if os.path.exists(given):
         return read_text(given), f"the text in the file {given!r}"
     if FILE_NAME.fullmatch(given):
-        raise ValueError(f"--check {given!r} looks like the name of a file, but there is none; name one that exists, or give a "
-                         "text of several words")
+        raise ValueError(f"--check {given!r} looks like the name of a file, but there is none; name one that exists, or give "
+                         "a text of several words")
     beginning = given if len(given) <= 40 else given[:40] + "..."
     return given, f"the text {beginning!r} itself, since no file has this name"
 

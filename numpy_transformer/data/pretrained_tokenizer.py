@@ -137,8 +137,8 @@ def with_lower_case(definition):
     """Returns the definition with lower-casing before everything else, as sentence-transformers puts it there."""
     try:
         content = json.loads(definition)
-        normalizer = content["normalizer"]
-        content["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, *([normalizer] if normalizer else [])]}
+        others = [content["normalizer"]] if content["normalizer"] else []
+        content["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, *others]}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"tokenizer.json is no definition of a tokenizer ({error!r}); copy the complete file") from error
     return json.dumps(content, ensure_ascii=False)

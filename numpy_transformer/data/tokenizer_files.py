@@ -36,8 +36,8 @@ def make_definition(files, names, config):
     needed = ("vocab.txt",) if kind == "Bert" else ("vocab.json", "merges.txt")
     if kind not in USUAL or not set(needed) <= files.keys():
         has = " and ".join(name for name in ("vocab.json", "merges.txt", "vocab.txt") if name in files)
-        raise ValueError(f"the folder has {has}, but no tokenizer.json, and for a tokenizer of the kind {kind or None!r} this "
-                         f"package cannot make one; {REMEDY}")
+        raise ValueError(f"the folder has {has}, but no tokenizer.json, and for a tokenizer of the kind {kind or None!r} "
+                         f"this package cannot make one; {REMEDY}")
     special = {name: text_of(names.get(f"{name}_token")) or usual for name, usual in USUAL[kind].items()}
     special |= {name: text for name in ("bos", "eos", "pad", "unk") if (text := text_of(names.get(f"{name}_token")))}
     if kind == "Bert":
@@ -76,8 +76,8 @@ def read_merges(text, vocab):
     pairs = [line.rstrip("\r").split(" ") for line in lines]
     for number, pair in enumerate(pairs, 1):
         if len(pair) != 2 or not {*pair, "".join(pair)} <= vocab.keys():
-            raise ValueError(f"merge {number:,} in merges.txt, {' '.join(pair)[:40]!r}, is not a pair of pieces of vocab.json "
-                             "that make another one; copy both files of one tokenizer")
+            raise ValueError(f"merge {number:,} in merges.txt, {' '.join(pair)[:40]!r}, is not a pair of pieces of "
+                             "vocab.json that make another one; copy both files of one tokenizer")
     return pairs
 
 
@@ -131,8 +131,8 @@ def added_tokens(vocab, special, names, files):
     expected = len(vocab)                       # the library numbers tokens outside the vocabulary from here on
     for text, i in sorted((ids | added).items(), key=lambda item: item[1]):
         if vocab.get(text, expected) != i:
-            raise ValueError(f"the tokenizer's added token {text!r} has the id {i}, where {vocab.get(text, expected)} is wanted, "
-                             f"as vocab.json has {len(vocab):,} pieces; copy all files of one tokenizer, or {REMEDY}")
+            raise ValueError(f"the tokenizer's added token {text!r} has the id {i}, where {vocab.get(text, expected)} is "
+                             f"wanted, as vocab.json has {len(vocab):,} pieces; copy all files of one tokenizer, or {REMEDY}")
         expected += text not in vocab
         given = flags.get(text, {})
         is_special = bool(given.get("special", text in known))

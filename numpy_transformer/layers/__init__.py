@@ -49,8 +49,8 @@ __all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAt
            "FirstToken", "FlashAttention", "GELU", "GroupedAttention", "LayerNorm", "LearnedPositionalEmbedding", "Linear",
            "LogSoftmax", "MaskedMean", "MultiHeadAttention", "PositionBias", "RMSNorm", "ReLU", "RelativePositionBias",
            "RotaryEmbedding", "ScaledDotProductAttention", "SelfAttention", "SiLU", "SinusoidalPositionalEncoding",
-           "SlidingWindow", "Softmax", "SwiGLU", "Tanh", "Unembedding", "UnscaledAttention", "causal_mask", "combine_masks", "padding_mask",
-           "token_positions"]
+           "SlidingWindow", "Softmax", "SwiGLU", "Tanh", "Unembedding", "UnscaledAttention", "causal_mask", "combine_masks",
+           "padding_mask", "token_positions"]
 
 # Only fine-tuning needs these, so `import numpy_transformer` does not load them
 __getattr__ = opens_on_first_use(__name__, {"LoRALinear": "lora", "add_lora": "lora", "merge_lora": "lora", "freeze": "frozen",

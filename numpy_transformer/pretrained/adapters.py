@@ -55,15 +55,15 @@ def base_folder(folder, base=None):
             if is_adapter(place) and not (place / "config.json").exists():
                 raise ValueError(f"{str(place)!r} is an adapter too; name the folder of the model that was adapted")
             return place
-    raise ValueError(f"{str(folder)!r} is an adapter, which holds updates of the model {named!r} alone; name the folder of that "
-                     "model with --base, or in Python with load_pretrained(folder, base=...)")
+    raise ValueError(f"{str(folder)!r} is an adapter, which holds updates of the model {named!r} alone; name the folder of "
+                     "that model with --base, or in Python with load_pretrained(folder, base=...)")
 
 
 def merge_adapter(model, folder):
     """Adds the updates of an adapter to the weights of its base, a model that load_pretrained has returned; returns it.
 
-    Raises: ValueError for an adapter of another kind, one that does not fit the model, or one that is damaged; the model stays
-        as it was then.
+    Raises: ValueError for an adapter of another kind, one that does not fit the model, or one that is damaged; then the model
+        stays as it was.
     """
     folder = Path(folder)
     config = read_json(folder / CONFIG)
@@ -76,8 +76,8 @@ def merge_adapter(model, folder):
     for layer, (a, b) in parts.items():
         rule = known.get(family.canonical(f"{layer}.weight", known))
         if rule is None:
-            raise ValueError(f"the adapter updates {layer}, a layer that this {model.origin.family} model does not have; name "
-                             "the model that was adapted with --base")
+            raise ValueError(f"the adapter updates {layer}, a layer that this {model.origin.family} model does not have; "
+                             "name the model that was adapted with --base")
         rank = check_shapes(layer, a, b, rule.shape(own) if rule.transposed else rule.shape(own)[::-1])
         check_rank(layer, rank, config)
         update = scale(layer, rank, config) * (a.astype(np.float64).T @ b.astype(np.float64).T)     # (d_in, d_out)
@@ -102,8 +102,8 @@ def check_kind(config):
     """Raises ValueError for an adapter that is no plain LoRA."""
     kind = config.get("peft_type")
     if kind != "LORA":
-        raise ValueError(f"{CONFIG} has peft_type = {kind!r}; this package only reads adapters of the type 'LORA', so merge it "
-                         "with PEFT (merge_and_unload) and save the whole model")
+        raise ValueError(f"{CONFIG} has peft_type = {kind!r}; this package only reads adapters of the type 'LORA', so merge "
+                         "it with PEFT (merge_and_unload) and save the whole model")
     asked = [f"{option} ({words})" for option, words in UNSUPPORTED.items() if config.get(option)]
     if config.get("bias", "none") != "none":
         asked.append(f"bias = {config['bias']!r} (trained biases)")
@@ -111,8 +111,8 @@ def check_kind(config):
     if isinstance(start, str) and start.lower().startswith(CHANGED_BASE):
         asked.append(f"init_lora_weights = {start!r} (a base whose weights were changed too)")
     if asked:
-        raise ValueError(f"{CONFIG} asks for {', '.join(asked)}, which this package does not read; merge the adapter with PEFT "
-                         "(merge_and_unload) and save the whole model")
+        raise ValueError(f"{CONFIG} asks for {', '.join(asked)}, which this package does not read; merge the adapter with "
+                         "PEFT (merge_and_unload) and save the whole model")
 
 
 def pair_up(arrays):
@@ -129,8 +129,8 @@ def pair_up(arrays):
         else:
             found[match["layer"]][match["part"]] = arrays[name]
     if others:
-        raise ValueError(f"{WEIGHTS} has arrays that are no updates of linear layers ({shown(others)}), which this package does "
-                         "not read; merge the adapter with PEFT (merge_and_unload) and save the whole model")
+        raise ValueError(f"{WEIGHTS} has arrays that are no updates of linear layers ({shown(others)}), which this package "
+                         "does not read; merge the adapter with PEFT (merge_and_unload) and save the whole model")
     half = [layer for layer, parts in found.items() if len(parts) < 2]
     if half or not found:
         what = f"has only one half of the update of {half[0]}" if half else "has no update"
@@ -141,8 +141,8 @@ def pair_up(arrays):
 def check_shapes(layer, a, b, shape):
     """Returns the rank. Raises ValueError unless lora_A and lora_B fit a weight (d_out, d_in)."""
     if a.ndim != 2 or b.ndim != 2 or len(shape) != 2 or (b.shape[0], a.shape[1]) != shape or a.shape[0] != b.shape[1]:
-        raise ValueError(f"the update of {layer} has the shapes {a.shape} and {b.shape}, which do not fit its weight {shape}; "
-                         "name the model that was adapted with --base")
+        raise ValueError(f"the update of {layer} has the shapes {a.shape} and {b.shape}, which do not fit its weight "
+                         f"{shape}; name the model that was adapted with --base")
     return a.shape[0]
 
 
@@ -150,7 +150,8 @@ def check_rank(layer, rank, config):
     """Raises ValueError unless an update has the rank that adapter_config.json says."""
     wanted = of_layer(layer, config, "rank_pattern", config.get("r"))
     if wanted != rank:
-        raise ValueError(f"the update of {layer} has the rank {rank}, but {CONFIG} says {wanted!r}; use the files of one adapter")
+        raise ValueError(f"the update of {layer} has the rank {rank}, but {CONFIG} says {wanted!r}; use the files of one "
+                         "adapter")
 
 
 def scale(layer, rank, config):
@@ -182,5 +183,5 @@ def describe_adapter(folder, base=None):
     config = read_json(Path(folder) / CONFIG)
     kind = "alpha / sqrt(rank)" if config.get("use_rslora") else "alpha / rank"
     own = " The tokenizer is that of the base." if (Path(folder) / "tokenizer.json").exists() else ""
-    return [f"The LoRA updates of the adapter (rank {config.get('r')}, alpha {config.get('lora_alpha')}, scaled by {kind}) are "
-            f"merged into the weights of {str(base_folder(folder, base))!r}.{own}"]
+    return [f"The LoRA updates of the adapter (rank {config.get('r')}, alpha {config.get('lora_alpha')}, scaled by {kind}) "
+            f"are merged into the weights of {str(base_folder(folder, base))!r}.{own}"]

@@ -12,8 +12,8 @@ from .safetensors import TensorFile
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 SMALL_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
-               "vocab.txt", "merges.txt", "generation_config.json", "chat_template.jinja", "chat_template.json", "modules.json",
-               "config_sentence_transformers.json", *SENTENCE_CONFIGS)
+               "vocab.txt", "merges.txt", "generation_config.json", "chat_template.jinja", "chat_template.json",
+               "modules.json", "config_sentence_transformers.json", *SENTENCE_CONFIGS)
 NUMBERED = re.compile(r"(?P<name>.+)-(?P<number>\d{1,9})-of-(?P<count>\d{1,9})\.safetensors")
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 OTHER_FORMATS = {"*.h5": "TensorFlow", "*.msgpack": "Flax", "*.gguf": "llama.cpp", "*.onnx": "ONNX"}
@@ -117,9 +117,10 @@ def numbered_shards(folder):
     for (name, count), paths in found.items():
         missing = [n for n in range(1, min(int(count), len(paths) + 4) + 1) if n not in paths]
         if missing or len(paths) != int(count):
-            lacks = f"{name}-{str(missing[0]).zfill(len(count))}-of-{count}.safetensors" if missing else "another number of them"
-            raise ValueError(f"{str(folder)!r} has {len(paths)} of {int(count)} shards and lacks {lacks}; copy or download the "
-                             "complete checkpoint")
+            number = str(missing[0] if missing else int(count)).zfill(len(count))
+            lacks = f"{name}-{number}-of-{count}.safetensors"
+            raise ValueError(f"{str(folder)!r} has {len(paths)} of {int(count)} shards and lacks {lacks}; copy or download "
+                             "the complete checkpoint")
         return [paths[n] for n in sorted(paths)]
     return []
 

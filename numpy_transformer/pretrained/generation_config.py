@@ -19,8 +19,8 @@ NEUTRAL: dict[str, Any] = {                     # values with which an option ch
     "renormalize_logits": False, "token_healing": False, "guidance_scale": 1.0, "bad_words_ids": [], "suppress_tokens": []}
 ABOUT_OUTPUT = ("_", "transformers_version", "use_cache", "cache_", "max_cache_len", "output_", "return_dict", "low_memory",
                 "compile_config", "disable_compile", "prefill_chunk_size", "is_assistant", "assistant_", "num_assistant_",
-                "target_lookbehind", "max_matching_ngram_size", "prompt_lookup_", "continuous_batching", "max_time", "use_mtp",
-                "speculation_type")             # beginnings of names that concern speed, or what else is returned
+                "target_lookbehind", "max_matching_ngram_size", "prompt_lookup_", "continuous_batching", "max_time",
+                "use_mtp", "speculation_type")             # beginnings of names that concern speed, or what else is returned
 COUNT = (lambda value: 0 <= value < 1e9 and value % 1 == 0), "a whole number that is not negative"
 NUMBERS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "temperature": (lambda value: 0 <= value < 1e9, "a number that is not negative"),

@@ -78,14 +78,14 @@ def class_and_options(folder):
 
 
 def open_checkpoint(path, base=None):
-    """Returns (config, arrays, files) of a folder or of a .bin file of llama2.c; see folder.py. Of an adapter, these are those
-    of its base.
+    """Returns (config, arrays, files) of a folder or of a .bin file of llama2.c; see folder.py. Of an adapter, these are
+    those of its base.
     """
     if is_adapter(path):
         path = base_folder(path, base)
     elif base is not None:
-        raise ValueError(f"{str(base)!r} is given as the base of an adapter, but {str(path)!r} has no adapter_config.json, so "
-                         "it is no adapter; leave the base out")
+        raise ValueError(f"{str(base)!r} is given as the base of an adapter, but {str(path)!r} has no adapter_config.json, "
+                         "so it is no adapter; leave the base out")
     if Path(path).is_file() and is_story_file(path):
         arrays = StoryFile(path)
         tokenizer = Path(path).parent / "tokenizer.bin"

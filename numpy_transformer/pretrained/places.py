@@ -19,7 +19,8 @@ def find_folder(path, pickled):
         raise ValueError(pickled(folder) or f"{str(path)!r} is not the folder of a checkpoint (it is a file); name a folder "
                                             "that holds config.json and model.safetensors")
     if not folder.is_dir():
-        raise ValueError(f"{str(path)!r} is not the folder of a checkpoint (there is no such folder); {how_to_get(str(path))}")
+        raise ValueError(f"{str(path)!r} is not the folder of a checkpoint (there is no such folder); "
+                         f"{how_to_get(str(path))}")
     if (folder / "config.json").exists():
         return folder
     if (folder / "snapshots").is_dir():
@@ -57,5 +58,7 @@ def snapshot(root):
     if wanted in versions:
         return root / "snapshots" / wanted
     found = f"it has the versions {', '.join(versions)}; name the folder of one of them" if versions else "download it again"
-    missing = f"has no version {wanted!r}, which refs/main names" if wanted else "does not say in refs/main which version it is"
+    missing = "does not say in refs/main which version it is"
+    if wanted:
+        missing = f"has no version {wanted!r}, which refs/main names"
     raise ValueError(f"the cache {str(root)!r} {missing}; {found}")

@@ -1,4 +1,4 @@
-"""Qwen2 (Yang et al. 2024): LLaMA with biases of q, k and v; some of its models have sliding windows in their upper blocks."""
+"""Qwen2 (Yang et al. 2024): LLaMA with biases of q, k and v; some of its models have sliding windows."""
 
 from .llama import make_family, with_windows
 from .llama import settings as llama_settings

@@ -81,9 +81,9 @@ def check_fixed(family, config):
                          "support; use the checkpoint in float32, float16 or bfloat16 that they were made from")
     for option, value in family.fixed.items():
         if config.get(option, value) != value:
-            raise ValueError(f"config.json has {option} = {config[option]!r}, which asks for {OF_FIXED[option]}; this package "
-                             f"only builds {option} = {value!r} for a {config['model_type']} model, so use a checkpoint with "
-                             "that")
+            raise ValueError(f"config.json has {option} = {config[option]!r}, which asks for {OF_FIXED[option]}; this "
+                             f"package only builds {option} = {value!r} for a {config['model_type']} model, so use a "
+                             "checkpoint with that")
 
 
 def check_numbers(options):

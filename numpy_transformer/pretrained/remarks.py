@@ -48,8 +48,8 @@ def templates(files, command):
                 return []
         except (ValueError, AttributeError):    # the tokenizer's own reader says that it is damaged
             return []
-    return [f"The tokenizer has a chat template, which `{command}` does not apply: it continues a prompt as it is written, so "
-            "write the marks of a conversation yourself."]
+    return [f"The tokenizer has a chat template, which `{command}` does not apply: it continues a prompt as it is written, "
+            "so write the marks of a conversation yourself."]
 
 
 def tasks(config, command):
@@ -60,4 +60,5 @@ def tasks(config, command):
     prefixes = {name: values["prefix"] for name, values in named.items() if isinstance(values, dict) and values.get("prefix")}
     shown = ", ".join(f"{name} ({prefixes[name]!r})" if name in prefixes else name for name in named)
     remedy = "write the prefix of a task before the text yourself" if prefixes else "give options of the command instead"
-    return [f"config.json has settings for the tasks {shown} (task_specific_params), which `{command}` does not use; {remedy}."]
+    return [f"config.json has settings for the tasks {shown} (task_specific_params), which `{command}` does not use; "
+            f"{remedy}."]

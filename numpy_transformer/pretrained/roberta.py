@@ -1,4 +1,5 @@
-"""RoBERTa (Liu et al. 2019), and the same model on other texts: XLM-RoBERTa (Conneau et al. 2020), CamemBERT (Martin et al. 2020).
+"""RoBERTa (Liu et al. 2019), and the same model trained on other languages: XLM-RoBERTa (Conneau et al. 2020) and CamemBERT
+(Martin et al. 2020).
 
 One difference matters for fine-tuning alone: RoBERTa's classifier applies dropout before and after its hidden layer, ours
 only after it, as BERT's does.

@@ -70,8 +70,9 @@ def check_output(config):
     output = text.get("method_output_name", "last_hidden_state") if isinstance(text, dict) else "last_hidden_state"
     task = config.get("transformer_task", "feature-extraction")
     if task != "feature-extraction" or output != "last_hidden_state":
-        raise ValueError(f"the sentence encoder uses {output!r} of the task {task!r}; this package supports last_hidden_state "
-                         f"of feature-extraction, so it cannot compute the same sentence vectors; {ENCODER_ALONE}")
+        raise ValueError(f"the sentence encoder uses {output!r} of the task {task!r}; this package supports "
+                         f"last_hidden_state of feature-extraction, so it cannot compute the same sentence vectors; "
+                         f"{ENCODER_ALONE}")
 
 
 def embeds(model, files):
@@ -99,7 +100,8 @@ def vector_settings(files):
                              "file")
         found["truncate_dim"] = dim
     for kind, path in modules(files):
-        if kind == "Pooling" and found.get("prompt") and read_json(files, f"{path}/config.json").get("include_prompt") is False:
+        pools_after_prompt = kind == "Pooling" and found.get("prompt")
+        if pools_after_prompt and read_json(files, f"{path}/config.json").get("include_prompt") is False:
             raise ValueError(f"{path}/config.json leaves the prompt {found['prompt']!r} out of the sentence vector "
                              f"(include_prompt), which this package does not do; {ENCODER_ALONE}")
     return found
@@ -119,8 +121,8 @@ def describe_prompts(files):
     others = [f"{name} {text!r}" for name, text in prompts.items() if text and name != given.get("default_prompt_name")]
     sentences = []
     if others:
-        sentences.append(f"{SETTINGS} has the prompts {', '.join(others)}, which `embed` and `similar` do not put before a text; "
-                         "write the one that fits before your text.")
+        sentences.append(f"{SETTINGS} has the prompts {', '.join(others)}, which `embed` and `similar` do not put before a "
+                         "text; write the one that fits before your text.")
     if given.get("similarity_fn_name") not in (None, "cosine"):
         sentences.append(f"{SETTINGS} compares vectors by {given['similarity_fn_name']!r}; `similar` sorts by the cosine.")
     return sentences

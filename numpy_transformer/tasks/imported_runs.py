@@ -32,8 +32,8 @@ def read_tokenizer(path, files, config, story_file=None):
             raise ValueError(f"there is no tokenizer.bin beside {str(path)!r}; name that of the model")
         return StoryTokenizer.read(story_file or tokenizer_path)
     if not has_tokenizer(files):
-        raise ValueError(f"{str(path)!r} has no tokenizer.json, nor vocab.json and merges.txt; put those of the model there, or "
-                         f"{REMEDY}")
+        raise ValueError(f"{str(path)!r} has no tokenizer.json, nor vocab.json and merges.txt; put those of the model there, "
+                         f"or {REMEDY}")
     return PretrainedTokenizer.from_files(files, config)
 
 
@@ -126,7 +126,7 @@ def settings_of(kind, origin):
         longest = length_in(origin.config, "n_positions", LONGEST_SOURCE)
     of_tokenizer = read_json(origin.files, "tokenizer_config.json")     # 10^30 there stands for no limit
     lengths = length_in(sentence_config(origin.files), "max_seq_length", longest), of_tokenizer.get("model_max_length")
-    settings = {"max_len": min(longest, *(length for length in lengths if isinstance(length, int) and length >= 3)), "seed": 1}
+    settings = {"max_len": min(longest, *(n for n in lengths if isinstance(n, int) and n >= 3)), "seed": 1}
     if kind in ENCODERS and (kind == "encoder" or "modules.json" in origin.files):
         from ..pretrained import vector_settings  # only published models need it
 

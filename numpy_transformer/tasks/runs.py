@@ -136,8 +136,8 @@ def check_kind(model_kind, path, kinds):
     """Raises ValueError, which says what to do with a model of the kind found, unless it is one of `kinds`."""
     if kinds and model_kind not in kinds:
         trained = [kind for kind in kinds if kind in TASKS]
-        raise ValueError(f"{str(path)!r} holds {TITLES[model_kind]}; name a run of `train {'` or `train '.join(trained)}`, or "
-                         "an imported model of that kind")
+        raise ValueError(f"{str(path)!r} holds {TITLES[model_kind]}; name a run of `train {'` or `train '.join(trained)}`, "
+                         "or an imported model of that kind")
 
 
 def make_model(meta, path):

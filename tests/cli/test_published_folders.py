@@ -106,7 +106,8 @@ def test_an_adapter_is_merged_into_its_base(capsys, folder, tmp_path):
     name = "base_model.model.model.layers.0.self_attn.q_proj.lora_"
     rng = np.random.default_rng(0)
     write_safetensors(adapter / "adapter_model.safetensors", {
-        f"{name}A.weight": rng.normal(size=(2, 12)).astype(np.float32), f"{name}B.weight": rng.normal(size=(24, 2)).astype(np.float32)})
+        f"{name}A.weight": rng.normal(size=(2, 12)).astype(np.float32),
+        f"{name}B.weight": rng.normal(size=(24, 2)).astype(np.float32)})
     config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "base_model_name_or_path": "owner/llama"}
     (adapter / "adapter_config.json").write_text(json.dumps(config))
     assert "holds updates of the model 'owner/llama' alone; name the folder of that model with --base" in refused(

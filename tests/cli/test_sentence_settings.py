@@ -16,13 +16,16 @@ TEXTS = ["the Cat sat on the mat", "A dog, RAN to an old house while we saw it",
 
 @pytest.fixture
 def sentences(tmp_path, capsys):
-    """Writes a folder of sentence-transformers with these files, imports it, and returns (folder, run file, what was said)."""
+    """A function: writes a folder of sentence-transformers with these files, imports it, and returns (folder, run, what was
+    said).
+    """
     def make(name, settings=None, reading=None, tokenizer=None, **changes):
         from helpers.published import write_published
 
         folder = write_published(tmp_path / "folder", name, **changes)
         modules = [{"idx": n, "name": str(n), "type": kind, "path": path} for n, (kind, path) in enumerate(MODULES)]
-        given = {"modules.json": modules, "1_Pooling/config.json": {"word_embedding_dimension": 12, "pooling_mode_mean_tokens": True},
+        pooling = {"word_embedding_dimension": 12, "pooling_mode_mean_tokens": True}
+        given = {"modules.json": modules, "1_Pooling/config.json": pooling,
                  "config_sentence_transformers.json": settings, "sentence_bert_config.json": reading,
                  "tokenizer_config.json": tokenizer}
         for file, content in given.items():

@@ -7,8 +7,8 @@ import pytest
 from numpy_transformer.data import PretrainedTokenizer
 from numpy_transformer.data.tokenizer_files import has_tokenizer, make_definition
 
-TEXTS = ["the cat sat on the mat, don't!  two  spaces\n\nnew 123 Ünï", "  The Cat 漢字 unaffable", "", "<s> a <mask>, <|endoftext|>",
-         "a [MASK] b"]
+TEXTS = ["the cat sat on the mat, don't!  two  spaces\n\nnew 123 Ünï", "  The Cat 漢字 unaffable", "",
+         "<s> a <mask>, <|endoftext|>", "a [MASK] b"]
 GPT2 = {"vocab.json": json.dumps({"a": 0, "b": 1, "ab": 2, "<|endoftext|>": 3}), "merges.txt": "#version: 0.2\na b\n"}
 
 
@@ -45,7 +45,8 @@ def test_ids_and_frames_are_those_of_tokenizer_json(name, named):
 
 def test_settings_and_added_tokens_of_the_folder():
     files, _, _ = older_files("bert")
-    cased = PretrainedTokenizer.from_files(files | {"tokenizer_config.json": '{"do_lower_case": false}'}, {"model_type": "bert"})
+    files["tokenizer_config.json"] = '{"do_lower_case": false}'
+    cased = PretrainedTokenizer.from_files(files, {"model_type": "bert"})
     assert cased.encode("The").tolist() != cased.encode("the").tolist()
     files, _, _ = older_files("gpt2")
     more = {"added_tokens.json": '{"<|chat|>": 300}', "tokenizer_config.json": json.dumps({

@@ -116,7 +116,8 @@ Q = "base_model.model.model.layers.0.self_attn.q_proj"
     (replace(**{f"{Q}.lora_A.weight": np.full((2, 8), np.nan, np.float32)}), "holds NaN"),
     (replace(**{f"{Q}.lora_magnitude_vector": np.ones(24, np.float32)}), r"no updates of linear layers \(.*magnitude"),
     (replace(**{"base_model.model.x.lora_A.weight": np.ones((2, 8), np.float32),
-                "base_model.model.x.lora_B.weight": np.ones((8, 2), np.float32)}), "updates x, a layer that this llama model"),
+                "base_model.model.x.lora_B.weight": np.ones((8, 2), np.float32)}),
+     "updates x, a layer that this llama model"),
     (lambda folder, old: (folder / "adapter_model.safetensors").rename(folder / "adapter_model.bin"),
      "adapter_model.bin stays closed"),
     (lambda folder, old: shutil.copytree(folder, folder.parent / "other"), None)])

@@ -76,9 +76,11 @@ def spoil(value):
 Q = "model.layers.0.self_attn.q_proj.weight"
 WORD = "bert.embeddings.word_embeddings.weight"
 CASES = {
-    "family": ("gpt2", edit(model_type="gpt_neox"), "'gpt_neox', which uses .*side by side.*; load a model of one of the families gpt2, llama, mistral"),
+    "family": ("gpt2", edit(model_type="gpt_neox"),
+               "'gpt_neox', which uses .*side by side.*; load a model of one of the families gpt2, llama, mistral"),
     "no family": ("gpt2", edit(model_type=...), "model_type None"),
-    "head": ("bert", edit(architectures=["BertForQuestionAnswering"]), "'BertForQuestionAnswering', a head that marks .*BertForMaskedLM"),
+    "head": ("bert", edit(architectures=["BertForQuestionAnswering"]),
+             "'BertForQuestionAnswering', a head that marks .*BertForMaskedLM"),
     "no setting": ("gpt2", edit(n_embd=...), "config.json has no 'n_embd'"),
     "setting of another type": ("bert", edit(hidden_size="8"), "cannot be built .*names: MaskedLanguageModel: d_model must be a whole"),
     "settings of another type": ("llama", edit(rope_parameters="default"), "does not describe a llama model"),
@@ -114,7 +116,8 @@ CASES = {
                 r"2 arrays are missing \(transformer.h.1.ln_1.bias, transformer.ln_f.weight\)"),
     "missing and unknown": ("bert", weights(lambda a: a.update({"x": a.pop(WORD)})),
                             r"1 array is missing \(bert.*\) and 1 array is unknown \(x\)"),
-    "no output": ("llama", drop("lm_head.weight"), r"no output layer \(lm_head.weight\), .* gives vectors and predicts no tokens"),
+    "no output": ("llama", drop("lm_head.weight"),
+                  r"no output layer \(lm_head.weight\), .* gives vectors and predicts no tokens"),
     "more blocks than config.json says": ("gpt2", edit(n_layer=1), "12 arrays are unknown .*and 9 more"),
     "twice": ("gpt2", put("wte.weight", np.zeros((19, 8), np.float32)), "same weight under two names"),
     "tied, but different": ("gpt2", put("lm_head.weight", np.ones((19, 8), np.float32)), "says that they are tied"),

@@ -41,8 +41,8 @@ def test_what_is_followed_and_what_is_not_is_said():
     followed, ignored = describe({}, content, "generate")
     assert followed == ("`generate` follows generation_config.json unless its options say otherwise: do_sample true, "
                         "temperature 0.6, repetition_penalty 1.1.")
-    assert ignored == ("generation_config.json also has num_beams 4, typical_p 0.9, forced_eos_token_id 2, something_new [1], "
-                       "which `generate` does not follow.")
+    assert ignored == ("generation_config.json also has num_beams 4, typical_p 0.9, forced_eos_token_id 2, something_new "
+                       "[1], which `generate` does not follow.")
     (only,) = describe({}, files(num_beams=4, length_penalty=2.0), "translate")
     assert "num_beams 4, length_penalty 2.0, which `translate` does not follow" in only
     assert describe({}, files(num_beams=1, max_length=20, output_scores=True), "generate") == []
@@ -60,7 +60,8 @@ def test_older_folders_have_these_options_in_config_json():
     ({"temperature": float("nan")}, "temperature = nan"), ({"top_k": 2.5}, "top_k = 2.5"), ({"top_p": 1.5}, "top_p = 1.5"),
     ({"repetition_penalty": -1}, "repetition_penalty = -1"), ({"min_length": True}, "min_length = True"),
     ({"max_new_tokens": 0}, "max_new_tokens = 0"), ({"bad_words_ids": [3]}, "a list bad_words_ids that does not consist"),
-    ({"suppress_tokens": ["a"]}, "a list suppress_tokens that"), ({"min_length": 1e400}, "min_length = inf"), ({"temperature": 1e400}, "temperature = inf")])
+    ({"suppress_tokens": ["a"]}, "a list suppress_tokens that"), ({"min_length": 1e400}, "min_length = inf"),
+    ({"temperature": 1e400}, "temperature = inf")])
 def test_values_of_another_kind_are_refused(content, words):
     with pytest.raises(ValueError, match=words):
         describe({}, files(**content), "generate")
