@@ -13,6 +13,7 @@ from ..tasks.encoder import ENCODERS
 from ..tasks.imported_runs import describe_sizes, describe_tokenizer, describe_vectors, run_of_folder
 from ..tasks.options import is_published
 from ..tasks.runs import IMPORTED, PAIRS, SCRIPT, TITLES, load_run, merged_weights, outline_run, use_of
+from .evaluate import describe_context
 from .generate import standard_input
 from .parser import add_command
 from .terminal import wrap
@@ -173,6 +174,7 @@ def print_findings(run, text):
         options |= {"start_id": marks(tokens).begin, "end_id": marks(tokens).end, "sentinels": sentinels(tokens)}
     else:
         ids = read_prompt(tokens, text)
+        print(wrap(describe_context(getattr(tokens, "begin", []), tokens, 1)))
     print(diagnose(run.model, ids, **options))
 
 

@@ -1,6 +1,5 @@
 """The tokenizers of published models, which the `tokenizers` library reads from their file tokenizer.json."""
 
-import json
 from functools import cached_property
 
 import numpy as np
@@ -8,11 +7,10 @@ import numpy as np
 from .bpe import check_unicode
 from .pairs import Marks
 from .tokenizer_files import make_definition
+from .tokenizer_settings import adjusted, read_json, sentence_config
 
 NAMES = "pad", "unk", "cls", "sep", "mask", "bos", "eos"
 USUAL = {"pad": ("[PAD]", "<pad>"), "mask": ("[MASK]", "<mask>")}       # for folders whose files do not name them
-SENTENCE_CONFIGS = tuple(f"sentence_{name}_config.json" for name in (       # the first one in the folder counts
-    "bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"))
 INSTALL = "pip install tokenizers"
 
 
@@ -56,8 +54,7 @@ class PretrainedTokenizer:
         settings, names, generation = (read_json(files, f"{name}.json") for name in (
             "tokenizer_config", "special_tokens_map", "generation_config"))
         definition = files.get("tokenizer.json") or make_definition(files, names | settings, config)
-        if sentence_config(files).get("do_lower_case"):
-            definition = with_lower_case(definition)
+        definition = adjusted(definition, settings, bool(sentence_config(files).get("do_lower_case")))
         tokenizer = read_definition(definition)
         special = find_special(tokenizer, names | settings, config)
         begin, end = find_frame(tokenizer)
@@ -131,33 +128,6 @@ def read_definition(definition):
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
-
-
-def with_lower_case(definition):
-    """Returns the definition with lower-casing before everything else, as sentence-transformers puts it there."""
-    try:
-        content = json.loads(definition)
-        others = [content["normalizer"]] if content["normalizer"] else []
-        content["normalizer"] = {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, *others]}
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"tokenizer.json is no definition of a tokenizer ({error!r}); copy the complete file") from error
-    return json.dumps(content, ensure_ascii=False)
-
-
-def sentence_config(files):
-    """Returns the dict in the file in which sentence-transformers keeps how it reads a text; {} without one."""
-    return next((read_json(files, name) for name in SENTENCE_CONFIGS if name in files), {})
-
-
-def read_json(files, name):
-    """Returns the dict in one of the files; {} if it is not there."""
-    try:
-        content = json.loads(files.get(name, "{}"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} is not JSON ({error}); copy the complete file") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{name} holds no JSON object; copy the original file")
-    return content
 
 
 def find_special(tokenizer, names, config):

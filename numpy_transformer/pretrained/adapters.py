@@ -56,7 +56,7 @@ def base_folder(folder, base=None):
                 raise ValueError(f"{str(place)!r} is an adapter too; name the folder of the model that was adapted")
             return place
     raise ValueError(f"{str(folder)!r} is an adapter, which holds updates of the model {named!r} alone; name the folder of "
-                     "that model with --base, or in Python with load_pretrained(folder, base=...)")
+                     "that model with `import --base`, or in Python with load_pretrained(folder, base=...)")
 
 
 def merge_adapter(model, folder):

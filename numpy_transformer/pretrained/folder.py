@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..data.pretrained_tokenizer import SENTENCE_CONFIGS
+from ..data.tokenizer_settings import SENTENCE_CONFIGS
 from .places import find_folder
 from .safetensors import TensorFile
 

@@ -19,7 +19,7 @@ from .folder import read_folder, shown
 from .llama2c import StoryFile, is_story_file
 from .registry import FAMILIES, Origin, build_model, describe_config, rules
 from .sentences import MODULES, embedding_options
-from .unsupported import listed, of_arrays
+from .unsupported import of_known_family
 
 FLOATS = ("F64", "F32", "F16", "BF16")
 
@@ -134,7 +134,7 @@ def assign(model, arrays):
     unused = [name for name in stored if matches(name, family.kept) and name not in wanted]
     used = {*wanted, *copies, *unused}
     unknown = [name for name in stored if name not in used and not matches(name, family.constants)]
-    check_names([name for name in wanted if name not in stored], unknown, model)
+    check_names([name for name in wanted if name not in stored], unknown, model, wanted)
     own = dict(model.named_parameters())
     for name in used:
         check_dtype(stored[name], arrays.entries[stored[name]])
@@ -146,7 +146,7 @@ def assign(model, arrays):
     return stored, copies, unused
 
 
-def check_names(missing, unknown, model):
+def check_names(missing, unknown, model, wanted):
     """Raises ValueError that lists the arrays that are missing in the files, and those that the model does not have."""
     copies = FAMILIES[model.origin.family].copies
     if missing and not unknown and all(name in copies for name in missing):
@@ -154,13 +154,19 @@ def check_names(missing, unknown, model):
                          f"{copies[missing[0]]}, so this decoder gives vectors and predicts no tokens, a kind of model that "
                          "this package does not have; use the checkpoint of the whole model, or set \"tie_word_embeddings\": "
                          "true if the output is tied")
+    lost = [part for part in dict.fromkeys(name.split(".")[0] for name in missing)
+            if {name for name in wanted if name.startswith(f"{part}.")} <= {*missing}]
+    if lost and len(missing) > 1 and not unknown:
+        raise ValueError(f"the files have no {' and no '.join(lost)} ({len(missing)} arrays are missing, such as {missing[0]}), "
+                         f"which the {model.origin.family} model that config.json describes needs; use the checkpoint of the "
+                         "whole model")
     problems = [f"{len(names)} {'array is' if len(names) == 1 else 'arrays are'} {what} ({shown(names)})"
                 for names, what in ((missing, "missing"), (unknown, "unknown")) if names]
     if problems:
-        parts = listed(of_arrays(unknown))
+        parts = of_known_family(unknown)
         remedy = "use the config.json and the weights of one checkpoint"
         if parts:
-            remedy = f"some belong to {parts}, which this package does not build for this family, so use another checkpoint"
+            remedy = f"some belong to {parts}, which is not built for this config.json, so use another checkpoint"
         raise ValueError(f"the weights do not fit the {model.origin.family} model that config.json describes: "
                          f"{' and '.join(problems)}; {remedy}")
 

@@ -2,7 +2,7 @@
 
 import json
 
-from ..data.pretrained_tokenizer import sentence_config
+from ..data.tokenizer_settings import sentence_config
 from ..models import TextEncoder
 
 MODULES = "modules.json"

@@ -92,6 +92,7 @@ OF_ARRAYS = {                                   # pattern of names of arrays: wh
     r"\bscore\.weight$": "a head that classifies a text by its last token",
     r"\bqa_outputs\b": "a head that marks the beginning and the end of an answer",
 }
+HEAD = re.compile(r"(cls|lm_head|vocab_\w+|classifier|pre_classifier)\.")        # how the arrays of a head begin
 OF_HEADS = {                                    # end of the name of an architecture: what its head does
     "ForQuestionAnswering": "a head that marks the beginning and the end of an answer",
     "QuestionAnsweringSimple": "a head that marks the beginning and the end of an answer",
@@ -118,6 +119,12 @@ def components(config, names):
 def of_arrays(names):
     """Returns a list of words for what the arrays of these names belong to, without those that no pattern knows."""
     return [words for pattern, words in OF_ARRAYS.items() if any(re.search(pattern, name) for name in names)]
+
+
+def of_known_family(names):
+    """Returns what unknown arrays in a checkpoint of a family that is built here belong to, in words; "" if that is unclear."""
+    other_head = ["a head that config.json does not name"] if any(map(HEAD.match, names)) else []
+    return listed([*of_arrays(names), *other_head])
 
 
 def head_of(architecture):

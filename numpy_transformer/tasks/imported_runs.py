@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from ..data import PretrainedTokenizer, StoryTokenizer
-from ..data.pretrained_tokenizer import read_json, sentence_config
 from ..data.tokenizer_files import REMEDY, has_tokenizer
+from ..data.tokenizer_settings import read_json, sentence_config
 from ..module import unfilled
 from .encoder import ENCODERS
 from .runs import IMPORTED, MODELS, Run

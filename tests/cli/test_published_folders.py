@@ -110,7 +110,7 @@ def test_an_adapter_is_merged_into_its_base(capsys, folder, tmp_path):
         f"{name}B.weight": rng.normal(size=(24, 2)).astype(np.float32)})
     config = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "base_model_name_or_path": "owner/llama"}
     (adapter / "adapter_config.json").write_text(json.dumps(config))
-    assert "holds updates of the model 'owner/llama' alone; name the folder of that model with --base" in refused(
+    assert "holds updates of the model 'owner/llama' alone; name the folder of that model with `import --base`" in refused(
         capsys, "import", adapter, "--out", tmp_path / "run.npz")
     said = imported(capsys, adapter, tmp_path / "run.npz", "--base", base)
     assert "LoRA updates of the adapter (rank 2, alpha 4, scaled by alpha / rank) are merged" in said

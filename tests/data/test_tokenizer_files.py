@@ -93,3 +93,20 @@ def test_ids_are_those_of_transformers(name, kind, tmp_path):
     found = PretrainedTokenizer.from_files(files, {"model_type": name})
     for text in (text for text in TEXTS if "<mask>" not in text):       # whose space version 5 of transformers keeps
         assert found.encode(text).tolist() == library(text, add_special_tokens=False)["input_ids"]
+
+
+@pytest.mark.parametrize("name, settings, text, other", [
+    ("bert", {"do_lower_case": False}, "The cat", "the cat"), ("bert", {"strip_accents": False}, "é", "e"),
+    ("gpt2", {"add_prefix_space": True}, "the cat", None)])
+def test_tokenizer_config_comes_before_tokenizer_json(name, settings, text, other):
+    """As in transformers; without such a setting, the definition stays as it is, to the last byte."""
+    _, _, library = older_files(name)
+    files = {"tokenizer.json": library.to_str(), "tokenizer_config.json": '{"model_max_length": 8}'}
+    plain = PretrainedTokenizer.from_files(files, {})
+    found = PretrainedTokenizer.from_files(files | {"tokenizer_config.json": json.dumps(settings)}, {})
+    assert plain.definition == files["tokenizer.json"]
+    if other is None:
+        assert found.encode(text).tolist() == plain.encode(f" {text}").tolist() != plain.encode(text).tolist()
+    else:
+        assert plain.encode(text).tolist() == plain.encode(other).tolist() == found.encode(other).tolist()
+        assert found.encode(text).tolist() != found.encode(other).tolist()
