@@ -46,17 +46,22 @@ def base_folder(folder, base=None):
     """
     folder = Path(folder)
     named = read_json(folder / CONFIG).get("base_model_name_or_path")
-    places = [base] if base is not None else [folder / "config.json"]
+    if base is None and has_model(folder):
+        return folder
     if base is None and isinstance(named, str) and named:
-        places += [folder / named, Path(named)]
-    for place in places:
-        if base is not None or Path(place).exists():
-            place = folder if place == folder / "config.json" else find_folder(place, lambda path: None)
-            if is_adapter(place) and not (place / "config.json").exists():
-                raise ValueError(f"{str(place)!r} is an adapter too; name the folder of the model that was adapted")
-            return place
+        base = next((place for place in (folder / named, Path(named)) if place.exists()), None)
+    if base is not None:
+        place = find_folder(base, lambda path: None)
+        if is_adapter(place) and not has_model(place):
+            raise ValueError(f"{str(place)!r} is an adapter too; name the folder of the model that was adapted")
+        return place
     raise ValueError(f"{str(folder)!r} is an adapter, which holds updates of the model {named!r} alone; name the folder of "
                      "that model with `import --base`, or in Python with load_pretrained(folder, base=...)")
+
+
+def has_model(folder):
+    """Returns True for a folder with config.json and weights besides those of an adapter."""
+    return (folder / "config.json").exists() and any(path.name != WEIGHTS for path in folder.glob("*.safetensors"))
 
 
 def merge_adapter(model, folder):

@@ -140,7 +140,7 @@ def other_weights(folder):
     if link.is_symlink():
         return f"it is a link to {str(link.readlink())!r}, which is missing; download the checkpoint again"
     other = next(iter(sorted(folder.glob("*.safetensors"))), None)
-    if other is not None:
+    if other is not None and other.name != "adapter_model.safetensors":
         return f"if {other.name} holds the weights of the whole model, rename it to {SINGLE}"
     for pattern, program in OTHER_FORMATS.items():
         file = next(folder.glob(pattern), None)

@@ -9,7 +9,6 @@ from numpy.typing import DTypeLike
 
 from ..argument_checks import check_choice
 from ..data import StoryTokenizer
-from ..models import TextEncoder
 from ..module import Module, unfilled
 from ..training.memory import available_memory
 from ..types import PathLike
@@ -18,7 +17,7 @@ from .family import matches
 from .folder import read_folder, shown
 from .llama2c import StoryFile, is_story_file
 from .registry import FAMILIES, Origin, build_model, describe_config, rules
-from .sentences import MODULES, embedding_options
+from .sentences import describes_vectors, embedding_options
 from .unsupported import of_known_family
 
 FLOATS = ("F64", "F32", "F16", "BF16")
@@ -99,7 +98,7 @@ def describe_checkpoint(config, arrays, files):
     if not isinstance(options["num_layers"], int) or options["num_layers"] > len(arrays):
         raise ValueError(f"config.json describes {options['num_layers']!r} blocks, but the files hold {len(arrays)} "
                          "arrays in all; use the config.json and the weights of one checkpoint")
-    if model_class is TextEncoder or MODULES in files and issubclass(model_class, TextEncoder):
+    if describes_vectors(model_class, files):
         options |= embedding_options(files)
     return model_class, options
 

@@ -5,7 +5,7 @@ import json
 from ..models import EncoderDecoder, TextEncoder
 from . import generation_config
 from .registry import FAMILIES
-from .sentences import describe_prompts, embeds
+from .sentences import describe_prompts
 
 TEMPLATES = ("chat_template.jinja", "chat_template.json")
 
@@ -22,7 +22,7 @@ def remarks(model):
         command = "translate" if isinstance(model, EncoderDecoder) else "generate"
         sentences += generation_config.describe(config, files, command) + templates(files, command)
         sentences += tasks(config, command)
-    elif embeds(model, files):
+    elif isinstance(model, TextEncoder):
         sentences += describe_prompts(files)
     if config.get("auto_map"):
         sentences.append("config.json names Python code of its own (auto_map), which is not run here; the model is built as "

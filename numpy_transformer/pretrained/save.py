@@ -5,14 +5,14 @@ import json
 from pathlib import Path
 
 from ..layers import FirstToken, LoRALinear
-from ..models import SequenceClassifier, TextEncoder, TokenClassifier
+from ..models import SequenceClassifier, TokenClassifier
 from ..module import Module
 from ..types import PathLike
 from .family import num_labels
 from .folder import is_small_file
 from .registry import FAMILIES, architecture_of, rules
 from .safetensors import write_safetensors
-from .sentences import MODULES, is_sentence_file
+from .sentences import describes_vectors, is_sentence_file
 
 MARK = "numpy_transformer.json"                 # lists the files that we have written into a folder
 WEIGHTS = "model.safetensors"
@@ -40,7 +40,7 @@ def save_pretrained(model: Module, folder: PathLike) -> None:
     arrays = {rule.theirs: rule.join(state) for rule in rules_of_model}
     dtype = next(iter(state.values())).dtype
     same_head = architecture in [family.base, *(model.origin.config.get("architectures") or [architecture])]
-    makes_vectors = type(model) is TextEncoder or same_head and MODULES in model.origin.files
+    makes_vectors = same_head and describes_vectors(type(model), model.origin.files)
     if same_head:
         arrays = {name: array.astype(dtype, copy=False) for name, array in model.origin.unused.items()} | arrays
     arrays = {family.published(name, architecture): array for name, array in arrays.items()}

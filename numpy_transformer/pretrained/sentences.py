@@ -7,6 +7,7 @@ from ..models import TextEncoder
 
 MODULES = "modules.json"
 SETTINGS = "config_sentence_transformers.json"
+USUAL = "SentenceTransformer"
 ENCODER_ALONE = "remove modules.json to load the encoder alone"
 
 
@@ -75,9 +76,13 @@ def check_output(config):
                          f"{ENCODER_ALONE}")
 
 
-def embeds(model, files):
-    """Returns True if the folder describes sentence vectors, or the model is for nothing else."""
-    return MODULES in files or type(model) is TextEncoder
+def describes_vectors(model_class, files):
+    """Returns True if a model of this class is for nothing but vectors, or if the folder says how an encoder with a head makes
+    those of sentences.
+    """
+    if model_class is TextEncoder or not issubclass(model_class, TextEncoder):
+        return model_class is TextEncoder
+    return any(kind == "Pooling" for kind, _ in modules(files))
 
 
 def vector_settings(files):
@@ -115,7 +120,7 @@ def settings_in(files):
 
 
 def describe_prompts(files):
-    """Returns sentences about the prompts that are not put before texts, and about another measure of similarity."""
+    """Returns sentences about the prompts that are not put before texts, another kind of model, and another similarity."""
     given = settings_in(files)
     prompts = given.get("prompts") if isinstance(given.get("prompts"), dict) else {}
     others = [f"{name} {text!r}" for name, text in prompts.items() if text and name != given.get("default_prompt_name")]
@@ -123,6 +128,8 @@ def describe_prompts(files):
     if others:
         sentences.append(f"{SETTINGS} has the prompts {', '.join(others)}, which `embed` and `similar` do not put before a "
                          "text; write the one that fits before your text.")
+    if given.get("model_type", USUAL) != USUAL:
+        sentences.append(f"{SETTINGS} describes a {given['model_type']}, of which only the encoder and its head are used here.")
     if given.get("similarity_fn_name") not in (None, "cosine"):
         sentences.append(f"{SETTINGS} compares vectors by {given['similarity_fn_name']!r}; `similar` sorts by the cosine.")
     return sentences

@@ -6,7 +6,6 @@ from ..data import PretrainedTokenizer, StoryTokenizer
 from ..data.tokenizer_files import REMEDY, has_tokenizer
 from ..data.tokenizer_settings import read_json, sentence_config
 from ..module import unfilled
-from .encoder import ENCODERS
 from .runs import IMPORTED, MODELS, Run
 
 LONGEST_SOURCE = 512                            # T5 limits no length; published ones are trained on 512 tokens
@@ -120,14 +119,15 @@ def task_of_model(model):
 def settings_of(kind, origin):
     """Returns the settings that the commands need besides the model itself."""
     if kind == "lm":
-        return {"context": origin.options["max_len"], "seed": 1}
+        windows = [window for window in origin.options.get("windows", []) if window is not None]
+        return {"context": min([origin.options["max_len"], *windows]), "seed": 1}
     longest = origin.options.get("max_len", LONGEST_SOURCE)
     if kind == "text2text":
         longest = length_in(origin.config, "n_positions", LONGEST_SOURCE)
     of_tokenizer = read_json(origin.files, "tokenizer_config.json")     # 10^30 there stands for no limit
     lengths = length_in(sentence_config(origin.files), "max_seq_length", longest), of_tokenizer.get("model_max_length")
     settings = {"max_len": min(longest, *(n for n in lengths if isinstance(n, int) and n >= 3)), "seed": 1}
-    if kind in ENCODERS and (kind == "encoder" or "modules.json" in origin.files):
+    if "embedding_pool" in origin.options:      # the folder says how vectors are made
         from ..pretrained import vector_settings  # only published models need it
 
         settings |= vector_settings(origin.files)

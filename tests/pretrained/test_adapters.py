@@ -70,6 +70,8 @@ def test_the_base_is_the_folder_that_the_adapter_names_or_its_own(tmp_path, monk
     expected = load_pretrained(merged_by_hand("llama", tmp_path / "merged", updates, [3] * 3), np.float64).state_dict()
     found = load_pretrained(tmp_path / "adapter", np.float64).state_dict()
     assert "rank 2, alpha 6, scaled by alpha / rank" in describe_adapter(tmp_path / "adapter")[0]
+    (tmp_path / "adapter" / "config.json").write_text("{}")             # no model yet
+    assert load_pretrained(tmp_path / "adapter").origin.config["model_type"] == "llama"
     for name in ("config.json", "model.safetensors"):
         shutil.copy(SMALL / "llama" / name, tmp_path / "adapter")
     both = load_pretrained(tmp_path / "adapter", np.float64).state_dict()

@@ -72,6 +72,13 @@ def test_a_cache_of_several_models_and_a_lost_file(tmp_path):
         load_pretrained(root)
 
 
+def test_an_older_folder_of_sentence_transformers(tmp_path):
+    shutil.copytree(SMALL / "bert", tmp_path / "x" / "0_BERT")
+    (tmp_path / "x" / "modules.json").write_text("[]")
+    with pytest.raises(ValueError, match="keeps the encoder of its modules.json in 0_BERT; copy the files of that folder"):
+        load_pretrained(tmp_path / "x")
+
+
 def shards(folder, names):
     """GPT-2 in as many files, without an index."""
     folder.mkdir()

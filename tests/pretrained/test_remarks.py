@@ -58,6 +58,15 @@ def sentence_files(**settings):
             "config_sentence_transformers.json": PROMPTS | settings}
 
 
+def test_modules_without_pooling_say_nothing_about_a_classifier(make):
+    """As those of the cross-encoders of sentence-transformers."""
+    files = {"modules.json": MODULES[:1], "sentence_bert_config.json": {"transformer_task": "sequence-classification"},
+             "config_sentence_transformers.json": {"model_type": "CrossEncoder"}}
+    model = load_pretrained(make("bert", files))
+    assert type(model) is nt.MaskedLanguageModel and "embedding_pool" not in model.origin.options
+    assert ["describes a CrossEncoder, of which" in sentence for sentence in remarks(model)] == [True]
+
+
 def test_modules_count_whatever_head_the_encoder_has(make, tmp_path):
     """The vector of a masked language model is the output of its encoder at the first token."""
     folder = make("bert", sentence_files())

@@ -120,6 +120,7 @@ def test_the_weights_of_an_encoder_alone_load_as_an_encoder(architecture, tmp_pa
     save_pretrained(model, tmp_path / "again")
     assert json.loads((tmp_path / "again" / "config.json").read_text())["architectures"] == ["BertModel"]
     np.testing.assert_array_equal(load_pretrained(tmp_path / "again", np.float64)(ids), model(ids))
+    assert "pooler.dense.weight" in TensorFile(tmp_path / "again" / "model.safetensors")
 
 
 def test_files_with_older_names_and_more_arrays(tmp_path):
