@@ -27,8 +27,8 @@ def sentence_config(files):
 
 
 def adjusted(definition, settings, lower):
-    """Returns the content of tokenizer.json with the changes that transformers and sentence-transformers make when they read it;
-    the same text if there are none.
+    """Returns the content of tokenizer.json with the changes that transformers and sentence-transformers make when they read
+    it; the same text if there are none.
 
     Parameters: definition : str; settings : dict, the content of tokenizer_config.json; lower : True puts lower-casing before
         everything else

@@ -156,9 +156,9 @@ def check_names(missing, unknown, model, wanted):
     lost = [part for part in dict.fromkeys(name.split(".")[0] for name in missing)
             if {name for name in wanted if name.startswith(f"{part}.")} <= {*missing}]
     if lost and len(missing) > 1 and not unknown:
-        raise ValueError(f"the files have no {' and no '.join(lost)} ({len(missing)} arrays are missing, such as {missing[0]}), "
-                         f"which the {model.origin.family} model that config.json describes needs; use the checkpoint of the "
-                         "whole model")
+        raise ValueError(f"the files have no {' and no '.join(lost)} ({len(missing)} arrays are missing, such as "
+                         f"{missing[0]}), which the {model.origin.family} model that config.json describes needs; use the "
+                         "checkpoint of the whole model")
     problems = [f"{len(names)} {'array is' if len(names) == 1 else 'arrays are'} {what} ({shown(names)})"
                 for names, what in ((missing, "missing"), (unknown, "unknown")) if names]
     if problems:

@@ -29,8 +29,8 @@ def find_folder(path, pickled):
         return snapshot(folder.parent)
     inner = next(iter(sorted(folder.glob("0_*/config.json"))), None)
     if inner is not None and (folder / "modules.json").exists():
-        raise ValueError(f"{str(path)!r} keeps the encoder of its modules.json in {inner.parent.name}; copy the files of that "
-                         "folder beside modules.json, and name this folder again")
+        raise ValueError(f"{str(path)!r} keeps the encoder of its modules.json in {inner.parent.name}; copy the files of "
+                         "that folder beside modules.json, and name this folder again")
     cached = sorted(each.name for each in folder.glob(f"{CACHED}*") if each.is_dir())
     if cached:
         raise ValueError(f"{str(path)!r} is a cache of {len(cached)} downloads; name the folder of one of them, such as "

@@ -77,8 +77,8 @@ def check_output(config):
 
 
 def describes_vectors(model_class, files):
-    """Returns True if a model of this class is for nothing but vectors, or if the folder says how an encoder with a head makes
-    those of sentences.
+    """Returns True if a model of this class is for nothing but vectors, or if the folder says how an encoder with a head
+    makes those of sentences.
     """
     if model_class is TextEncoder or not issubclass(model_class, TextEncoder):
         return model_class is TextEncoder
@@ -129,7 +129,8 @@ def describe_prompts(files):
         sentences.append(f"{SETTINGS} has the prompts {', '.join(others)}, which `embed` and `similar` do not put before a "
                          "text; write the one that fits before your text.")
     if given.get("model_type", USUAL) != USUAL:
-        sentences.append(f"{SETTINGS} describes a {given['model_type']}, of which only the encoder and its head are used here.")
+        sentences.append(f"{SETTINGS} describes a {given['model_type']}, of which only the encoder and its head are "
+                         "used here.")
     if given.get("similarity_fn_name") not in (None, "cosine"):
         sentences.append(f"{SETTINGS} compares vectors by {given['similarity_fn_name']!r}; `similar` sorts by the cosine.")
     return sentences

@@ -122,7 +122,7 @@ def of_arrays(names):
 
 
 def of_known_family(names):
-    """Returns what unknown arrays in a checkpoint of a family that is built here belong to, in words; "" if that is unclear."""
+    """Returns what unknown arrays in a checkpoint of a family that is built here belong to, in words; "" if it is unclear."""
     other_head = ["a head that config.json does not name"] if any(map(HEAD.match, names)) else []
     return listed([*of_arrays(names), *other_head])
 

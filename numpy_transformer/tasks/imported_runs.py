@@ -60,7 +60,11 @@ def run_of_folder(path, weights=True):
 
 def describe_sizes(options):
     """Returns one line with the sizes of a model, from the arguments of its class."""
-    return ", ".join(text.format(options[name]) for name, text in SIZES.items() if options.get(name) is not None)
+    sizes = [text.format(options[name]) for name, text in SIZES.items() if options.get(name) is not None]
+    windows = [window for window in options.get("windows", []) if window is not None]
+    if windows:
+        sizes.append(f"sliding windows of {windows[0]:,} tokens in {len(windows):,} blocks")
+    return ", ".join(sizes)
 
 
 def describe_vectors(options, settings):

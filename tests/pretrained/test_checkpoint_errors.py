@@ -10,7 +10,9 @@ from helpers.small_checkpoints import SMALL
 
 import numpy_transformer as nt
 from numpy_transformer.pretrained import class_and_options, load, load_pretrained
+from numpy_transformer.pretrained.registry import FAMILIES
 from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
+from numpy_transformer.pretrained.unsupported import OF_FAMILIES, OF_FIXED
 
 
 def edit(**changes):
@@ -187,6 +189,11 @@ def test_a_checkpoint_that_does_not_fit(case, tmp_path):
     with pytest.raises(ValueError, match=reason) as error:
         load_pretrained(folder)
     assert "\n" not in str(error.value) and "; " in str(error.value)
+
+
+def test_no_family_is_both_built_and_called_unsupported():
+    assert not OF_FAMILIES.keys() & FAMILIES.keys()
+    assert {option for family in FAMILIES.values() for option in family.fixed} == OF_FIXED.keys()
 
 
 def test_what_is_not_a_folder(tmp_path):
