@@ -47,7 +47,7 @@ __all__ = [
     "Linear", "Softmax", "LogSoftmax", "ReLU", "GELU", "SiLU", "Tanh", "Dropout", "LayerNorm", "RMSNorm",
     "CrossEntropyLoss", "BinaryCrossEntropyLoss", "Embedding", "Unembedding", "SinusoidalPositionalEncoding",
     "LearnedPositionalEmbedding", "RotaryEmbedding", "ALiBi", "RelativePositionBias", "token_positions",
-    "ScaledDotProductAttention", "GroupedAttention", "PositionBias", "UnscaledAttention", "FlashAttention",
+    "ScaledDotProductAttention", "GroupedAttention", "PositionBias", "UnscaledAttention", "SlidingWindow", "FlashAttention",
     "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
     "CrossAttention", "FeedForward", "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
     "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",

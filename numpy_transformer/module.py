@@ -20,7 +20,7 @@ import numpy as np
 from .argument_checks import called_class
 from .display import Displayed
 from .file_checks import shown
-from .parameter import Parameter, drawing, owner_of, unfilled
+from .parameter import Parameter, owner_of, unfilled
 from .tree import is_frozen, is_module, is_parameter, named_parts
 from .types import DTypeLike
 

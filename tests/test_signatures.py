@@ -37,7 +37,7 @@ SIGNATURES = {
     "Block": 'attention, feed_forward, norm1, norm2, dropout=0.0, norm="pre"',
     "CrossBlock": 'attention, cross_attention, feed_forward, norm1, norm2, norm3, dropout=0.0, norm="pre"',
     "Stack": "blocks, norm=None", "CrossStack": "blocks, norm=None", "GroupedAttention": "dropout=0.0", "ALiBi": "num_heads",
-    "PositionBias": "position_bias",
+    "PositionBias": "position_bias", "SlidingWindow": "window",
     "EncoderBlock": BLOCK, "DecoderBlock": f"{BLOCK}, cross_attention=False",
     "Encoder": f"num_layers, {BLOCK}, final_norm=None",
     "Decoder": f"num_layers, {BLOCK}, cross_attention=False, final_norm=None",

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from ..layers import (ALiBi, CrossAttention, FlashAttention, MultiHeadAttention, PositionBias, RelativePositionBias,
-                      RotaryEmbedding, ScaledDotProductAttention, SelfAttention, UnscaledAttention)
+                      RotaryEmbedding, ScaledDotProductAttention, SelfAttention, SlidingWindow, UnscaledAttention)
 from .reference_layers import affine, reference, softmax_row
 
 
@@ -56,6 +56,16 @@ def position_bias(module, scores):
     y = np.empty(scores.shape)
     for index in np.ndindex(y.shape):
         y[index] = float(scores[index]) + b[index[-3:]]
+    return y
+
+
+@reference("sliding window", SlidingWindow)
+def sliding_window(module, scores):
+    T, S = scores.shape[-2:]
+    y = np.full(scores.shape, -np.inf)
+    for *heads, t, s in np.ndindex(y.shape):
+        if S - T + t - s < module.window:                   # the queries are the last T tokens
+            y[tuple([*heads, t, s])] = scores[tuple([*heads, t, s])]
     return y
 
 

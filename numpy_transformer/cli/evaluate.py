@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..data import PAD, Pairs, frame_source, limit_length, read_pairs, read_text
+from ..data import PAD, Pairs, frame_source, limit_length, read_pairs, read_prompt, read_text, token_name
 from ..data.text import consecutive_windows
 from ..decoding.bleu import corpus_bleu, exact_match, tokenize
 from ..layers import CrossEntropyLoss
@@ -15,6 +15,7 @@ from ..training.evaluation import evaluate
 from ..training.progress import Progress
 from .generate import BATCH, add_beam, translate
 from .parser import add_command, option, whole_number
+from .terminal import wrap
 
 SEARCH = {"limit", "beam", "length_penalty"}
 OPTIONS = {"lm": ({"text"}, "--text FILE"),                         # kind: its options, and how to give them
@@ -70,7 +71,7 @@ def evaluate_language_model(run, path):
     tokens = run.tokenizers[0]
     if path:
         text = read_text(path)
-        windows = consecutive_windows(tokens.encode(text), run.settings["context"], tokens.vocab_size)
+        windows = consecutive_windows(read_prompt(tokens, text), run.settings["context"], tokens.vocab_size)
         what = f"{path!r}"
     else:
         windows = training_task(run).validation
@@ -78,7 +79,17 @@ def evaluate_language_model(run, path):
     count = sum(targets.size for _, targets in windows)
     loss = evaluate(run.model, CrossEntropyLoss(), tracked(windows, "evaluate"))
     print(f"{what}: {count:,} tokens in windows of {run.settings['context']}")
+    begin = getattr(tokens, "begin", []) if path else []
+    print(wrap(describe_context(begin, tokens, sum(len(batch) for _, batch in windows))))
     print(f"loss {loss:.4f} nats per token, perplexity {perplexity(loss)}")
+
+
+def describe_context(begin, tokens, count):
+    """A sentence on the tokens that are predicted from little or nothing: the first one of the text, and of each window."""
+    first = f"The first token is predicted from {token_name(tokens, begin[-1])} alone" if begin else (
+        "The first token is not counted, because nothing stands before it")
+    windows = "" if count == 1 else "; a window does not see the one before it, so its first tokens have little context"
+    return f"{first}{windows}."
 
 
 def evaluate_pairs(run, arguments):

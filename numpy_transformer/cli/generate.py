@@ -7,30 +7,41 @@ import numpy as np
 
 from ..data import frame_source, marks, pad, read_prompt, unframe
 from ..decoding import beam_search, generate, greedy_decode
+from ..decoding.logit_changes import RepetitionPenalty
 from ..tasks.options import is_published
 from ..tasks.runs import PAIRS, load_run
 from ..threads import adapt_threads
 from .parser import add_command, finite_number, whole_number
 
 BATCH = 32                                      # sentences decoded together
+LENGTH, TEMPERATURE = 300, 0.8
+
+
+def said(default):
+    """What the help says about the default of an option of `generate`."""
+    return f"default: {default}, or what a published model's generation_config.json says"
 
 
 def add_to_parser(commands):
     parser = add_command(commands, "generate", run_generate, help="continue a text with a trained language model",
-                         description="Print the prompt and the model's continuation of it, without the bytes of an incomplete "
-                                     "character at its end.")
+                         description="Print the prompt and the model's continuation of it, without the bytes of an "
+                                     "incomplete character at its end.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `train lm`, or by `import`")
     parser.add_argument("--prompt", metavar="TEXT", help="the beginning of the text; - reads it from standard input; "
                                                          "if left out, the model starts a new line, or a new "
                                                          "text")
-    parser.add_argument("--length", type=whole_number(1), default=300, metavar="N", help="number of tokens to write")
+    parser.add_argument("--length", type=whole_number(1), metavar="N", help=f"number of tokens to write ({said(LENGTH)})")
     parser.add_argument("--samples", type=whole_number(1), default=1, metavar="N", help="number of texts")
-    parser.add_argument("--temperature", type=finite_number(0), default=0.8, metavar="X",
-                        help="0 always takes the most likely token, 1 samples from the model's probabilities")
+    parser.add_argument("--temperature", type=finite_number(0), metavar="X",
+                        help="0 always takes the most likely token, 1 samples from the model's probabilities "
+                             f"({said(TEMPERATURE)})")
     parser.add_argument("--top-k", type=whole_number(1), metavar="K",
-                        help="sample only from the K most likely tokens (default: all)")
+                        help=f"sample only from the K most likely tokens ({said('all')})")
     parser.add_argument("--top-p", type=float, metavar="P", help="sample only from the most likely tokens whose "
-                                                                 "probabilities add up to P, in (0, 1] (default: all)")
+                                                                 f"probabilities add up to P, in (0, 1] ({said('all')})")
+    parser.add_argument("--repetition-penalty", type=finite_number(0), metavar="X",
+                        help="makes tokens that the text already has less likely; divides their positive logits by X "
+                             f"({said('1, none')})")
     parser.add_argument("--stop", metavar="TEXT", help="stop before this text (default: none)")
     parser.add_argument("--seed", type=whole_number(0), default=1, help="seed of the sampling")
 
@@ -60,9 +71,9 @@ def run_generate(arguments):
         raise ValueError("the prompt is empty; give at least one character, or leave --prompt out")
     ids = start_of_text(tokens) if prompt is None else read_prompt(tokens, prompt).tolist()
     stop = [*one_token(tokens, arguments.stop), *getattr(tokens, "stop", [])]
-    texts = generate(adapt_threads(run.model), [ids] * arguments.samples, arguments.length, arguments.temperature,
-                     arguments.top_k,
-                     arguments.top_p, stop, arguments.seed)
+    options, changes = generation_options(run, arguments, len(ids), getattr(tokens, "stop", []))
+    texts = generate(adapt_threads(run.model), [ids] * arguments.samples, stop=stop, rng=arguments.seed, changes=changes,
+                     **options)
     before = tokens.decode(ids)
     shown = before if hasattr(tokens, "begin") else prompt  # a published model's tokenizer may normalize the prompt
     for n, text in enumerate(texts):
@@ -73,6 +84,27 @@ def run_generate(arguments):
         if n:
             print("-" * 40)
         print(written if prompt is None else shown + written, flush=True)
+
+
+def generation_options(run, arguments, prompt, stops):
+    """Returns (arguments of `generate`, changes of the logits): those of the command line before those of the model's own
+    generation_config.json, for a prompt with this number of tokens.
+    """
+    options, changes = {"count": LENGTH, "temperature": TEMPERATURE}, []
+    if is_published(run.meta):
+        from ..pretrained import generation  # only published models need it
+
+        own = generation(run.model.origin.config, run.model.origin.files, prompt, stops)
+        options, changes = options | own.options, own.changes
+    given = {"count": arguments.length, "temperature": arguments.temperature, "top_k": arguments.top_k,
+             "top_p": arguments.top_p}
+    given = {name: value for name, value in given.items() if value is not None}
+    if {"top_k", "top_p"} & given.keys() and options["temperature"] == 0:
+        options["temperature"] = TEMPERATURE    # whoever restricts sampling wants some
+    if arguments.repetition_penalty is not None:
+        changes = [change for change in changes if not isinstance(change, RepetitionPenalty)]
+        changes.append(RepetitionPenalty(arguments.repetition_penalty))
+    return options | given, changes
 
 
 def start_of_text(tokens):

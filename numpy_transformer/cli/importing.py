@@ -30,12 +30,15 @@ def add_to_parser(commands):
         commands, "import", run_import, help="make a run of a published model: GPT-2, LLaMA, BERT, T5 and their relatives",
         description="Read a published model and save it as a run, which the other commands use like one that was trained "
                     "here. Nothing is downloaded.")
-    parser.add_argument("folder", metavar="FOLDER", help="folder with config.json, *.safetensors and tokenizer.json, or a "
-                                                         ".bin file of llama2.c")
+    parser.add_argument("folder", metavar="FOLDER", help="folder with config.json, *.safetensors and tokenizer.json, the "
+                                                         "cache of such a folder, a LoRA adapter, or a .bin file of "
+                                                         "llama2.c")
     parser.add_argument("--out", metavar="RUN.npz", required=True, help="file of the run")
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32", help="type of the weights in memory "
                                                                                            "and in the file")
     parser.add_argument("--tokenizer", metavar="FILE", help="tokenizer.bin of a .bin file (default: the one beside it)")
+    parser.add_argument("--base", metavar="FOLDER", help="folder of the model that a LoRA adapter changes (default: the one "
+                                                         "that its adapter_config.json names)")
     parser.add_argument("--overwrite", action="store_true", help="replace the run in --out")
 
     parser = add_command(
@@ -43,32 +46,33 @@ def add_to_parser(commands):
         description="Save a model that was imported, or fine-tuned from an imported one, in the layout of its family. The "
                     "weights of LoRA are merged.")
     parser.add_argument("file", metavar="RUN.npz", help="written by `import`, or by `train KIND --pretrained`")
-    parser.add_argument("folder", metavar="FOLDER", help="folder to write; other files in it stay as they are, but the files of "
-                                                         "another model are not replaced")
+    parser.add_argument("folder", metavar="FOLDER", help="folder to write; other files in it stay as they are, but the files "
+                                                         "of another model are not replaced")
 
 
 def run_import(arguments):
-    from ..pretrained import load_pretrained, open_checkpoint, remarks  # only published models need it
+    from ..pretrained import describe_adapter, load_pretrained, open_checkpoint, remarks  # only published models need it
 
     check_out(arguments)
     path = arguments.folder
-    config, arrays, files = open_checkpoint(path)
+    config, arrays, files = open_checkpoint(path, arguments.base)
     if arguments.tokenizer and not Path(path).is_file():
         raise ValueError(f"--tokenizer names the tokenizer of a .bin file, but {path!r} is a folder, which has its own "
                          "tokenizer.json; leave it out")
     tokenizer = read_tokenizer(path, files, config, arguments.tokenizer)
     del arrays
     with ArrayProgress() as progress:
-        model = load_pretrained(path, np.dtype(arguments.dtype), progress)
+        model = load_pretrained(path, np.dtype(arguments.dtype), progress, arguments.base)
+    sentences = [*describe_adapter(path, arguments.base), *remarks(model), *compare_sizes(tokenizer, model.origin.options)]
     arrays, meta = checkpoint_of(model, tokenizer)
     write_checkpoint(arguments.out, arrays, meta)
     size = os.path.getsize(arguments.out)
-    for remark in [*remarks(config), *compare_sizes(tokenizer, model.origin.options)]:
-        print(wrap(remark))
+    for sentence in sentences:
+        print(wrap(sentence))
     print(f"{model.origin.family}: {describe_sizes(model.origin.options)}")
     print(f"{model.num_parameters():,} parameters in {arguments.dtype}")
-    for line in describe_vectors(model.origin.options):
-        print(line)
+    for line in describe_vectors(model.origin.options, meta["settings"]):
+        print(wrap(line, indent="  ", first_indent=""))
     print(wrap(f"tokenizer: {describe_tokenizer(tokenizer)}", indent="  ", first_indent=""))
     print(f"saved {arguments.out!r} ({size / 1e6:,.2f} MB), {TITLES[use_of(meta)]}")
     print(wrap(f"other commands for it: info, export, {MORE[use_of(meta)]}", indent="  ", first_indent=""))
@@ -116,9 +120,14 @@ def run_export(arguments):
         model.origin.config |= {"id2label": names, "label2id": {label: int(number) for number, label in names.items()}}
     if "problem_type" in model.origin.config and run.meta["config"] != IMPORTED:
         model.origin.config["problem_type"] = "single_label_classification"
+    files = getattr(run.tokenizer, "files", {})
+    model.origin.files = model.origin.files | files
     save_pretrained(model, arguments.folder)
     print(f"saved {arguments.folder!r}: {model.num_parameters():,} parameters, family {model.origin.family}; "
           f"transformers reads it with {auto_class(run.kind)}.from_pretrained")
+    if not files:
+        print(wrap(f"The tokenizer ({type(run.tokenizer).__name__}) has no form that transformers reads, so the folder has "
+                   "none; the ids are those of the run."))
 
 
 def auto_class(kind):

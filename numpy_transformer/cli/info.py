@@ -7,15 +7,18 @@ import numpy as np
 
 from ..data import frame_source, marks, read_prompt
 from ..data.plurals import counted
+from ..data.text import read_text
 from ..tasks import TASKS
 from ..tasks.encoder import ENCODERS
 from ..tasks.imported_runs import describe_sizes, describe_tokenizer, describe_vectors, run_of_folder
 from ..tasks.options import is_published
 from ..tasks.runs import IMPORTED, PAIRS, SCRIPT, TITLES, load_run, merged_weights, outline_run, use_of
+from .evaluate import describe_context
 from .generate import standard_input
 from .parser import add_command
 from .terminal import wrap
 
+FILE_NAME = re.compile(r"\S*[/\\]\S*|\S+\.\w{1,5}")      # one word with a separator of folders, or with an ending
 PART = re.compile(r".*\.blocks\.\d+|(?:encoder|decoder)\.\w+|\w+")       # the beginning of a parameter's name
 
 
@@ -26,16 +29,20 @@ def add_to_parser(commands):
     parser.add_argument("file", metavar="FILE", help="a run, written by `train` or `import`; or the folder of a published "
                                                      "model, or a .bin file of llama2.c")
     parser.add_argument("--parameters", action="store_true", help="list every parameter with its shape")
-    parser.add_argument("--check", metavar="TEXT", help="measure the loss on this text (at least 8 tokens, better 100; - "
-                                                        "reads it from standard input), and whether undoing one of the "
-                                                        "common mistakes of a conversion would lower it")
+    parser.add_argument("--check", metavar="TEXT", help="measure the loss on this text or on that of the file of "
+                                                        "this name (at least 8 tokens, better 100; - reads it from "
+                                                        "standard input), and whether undoing one of the common mistakes "
+                                                        "of a conversion would lower it")
 
 
 def run_info(arguments):
-    is_folder = os.path.isdir(arguments.file) or arguments.file.endswith(".bin")
+    is_missing = not os.path.exists(arguments.file) and not arguments.file.endswith(".npz")    # perhaps a name on a hub
+    is_folder = os.path.isdir(arguments.file) or arguments.file.endswith(".bin") or is_missing
     if arguments.check is not None:
+        text, what = text_to_check(arguments.check)
         run = run_of_folder(arguments.file) if is_folder else load_run(arguments.file)
-        print_findings(run, standard_input().read() if arguments.check == "-" else arguments.check)
+        print(wrap(f"The check reads {what}."))
+        print_findings(run, text)
         return
     run = run_of_folder(arguments.file, weights=False) if is_folder else outline_run(arguments.file)
     meta, model = run.meta, run.model
@@ -52,6 +59,22 @@ def run_info(arguments):
     print_settings(run)
     print("\nparameters")
     print(model.summary() if arguments.parameters else summary_of_parts(model))
+
+
+def text_to_check(given):
+    """(the text for --check, what it is): that of a file if there is one of this name, else the words themselves.
+
+    Raises: ValueError for a file that cannot be read, and for what can only be the name of a file that is missing.
+    """
+    if given == "-":
+        return standard_input().read(), "the text of standard input"
+    if os.path.exists(given):
+        return read_text(given), f"the text in the file {given!r}"
+    if FILE_NAME.fullmatch(given):
+        raise ValueError(f"--check {given!r} looks like the name of a file, but there is none; name one that exists, or give "
+                         "a text of several words")
+    beginning = given if len(given) <= 40 else given[:40] + "..."
+    return given, f"the text {beginning!r} itself, since no file has this name"
 
 
 def sides_and_tokenizers(tokenizers):
@@ -72,9 +95,9 @@ def print_origin(run):
     names = "".join(f", {name}" for name in named[:1])
     what = "published model" if run.meta["config"] == IMPORTED else "made from a published model"
     print(f"{what} of the family {origin['family']}{names}: {describe_sizes(run.meta['model'])}")
-    for line in describe_vectors(run.meta["model"]):
-        print(line)
-    for remark in remarks(origin["config"]):
+    for line in describe_vectors(run.meta["model"], run.settings):
+        print(wrap(line, indent="  ", first_indent=""))
+    for remark in remarks(run.model):
         print(wrap(remark))
 
 
@@ -151,6 +174,7 @@ def print_findings(run, text):
         options |= {"start_id": marks(tokens).begin, "end_id": marks(tokens).end, "sentinels": sentinels(tokens)}
     else:
         ids = read_prompt(tokens, text)
+        print(wrap(describe_context(getattr(tokens, "begin", []), tokens, 1)))
     print(diagnose(run.model, ids, **options))
 
 

@@ -103,8 +103,8 @@ def run_embed(arguments):
     run = load_run(arguments.file, *ENCODERS)
     reader = run.reader
     saved = []
-    for _, rows in read_lines(arguments.texts, reader):
-        vectors = sentence_vectors(run.model, reader, rows)
+    for _, rows in read_lines(arguments.texts, reader, run.settings.get("prompt", "")):
+        vectors = sentence_vectors(run, reader, rows)
         if arguments.out:
             saved.append(vectors)
         else:
@@ -129,19 +129,26 @@ def run_similar(arguments):
     lines = [line for line in read_text(arguments.within).split("\n") if len(reader.pieces(line))]
     if not lines:
         raise ValueError(f"no line of {arguments.within!r} contains a word; name a file with one sentence per line")
-    text, *others = sentence_vectors(run.model, reader, [reader.read(line) for line in [arguments.text, *lines]])
+    prompt = run.settings.get("prompt", "")
+    text, *others = sentence_vectors(run, reader, [read_after(prompt, line, reader) for line in [arguments.text, *lines]])
     cosines = others @ text / (np.linalg.norm(others, axis=1) * np.linalg.norm(text))
     report_cuts(reader, 1 + len(lines))
     for n in np.argsort(-cosines, kind="stable")[:arguments.top]:
         print(f"{cosines[n]:.4f}\t{lines[n].strip()}")
 
 
-def sentence_vectors(model, reader, rows):
-    """(N, d_model) sentence vectors of texts as ids, in their order."""
-    return apply_in_order(type(model).embed, model, reader, rows)
+def sentence_vectors(run, reader, rows):
+    """(N, d_model) sentence vectors of texts as ids, in their order; fewer columns if the model says so."""
+    vectors = apply_in_order(type(run.model).embed, run.model, reader, rows)
+    return vectors[:, :run.settings.get("truncate_dim")]
 
 
-def read_lines(texts, reader):
+def read_after(prompt, text, reader):
+    """The ids of a text with the model's prompt before it; a text without a word is refused as it is without a prompt."""
+    return reader.read(prompt + text if prompt and reader.normalize(text) else text)
+
+
+def read_lines(texts, reader, prompt=""):
     """Yields (texts, their ids) in batches. The texts before one without a word are yielded before that one is reported."""
     what = "TEXT" if texts else "line"
     count = 0
@@ -149,7 +156,7 @@ def read_lines(texts, reader):
         kept, problem = [], None
         for number, text in lines:
             try:
-                kept.append((text, reader.read(text)))
+                kept.append((text, read_after(prompt, text, reader)))
             except ValueError as error:
                 problem = ValueError(f"{what} {number}: {error}")
                 break

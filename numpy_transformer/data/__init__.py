@@ -10,6 +10,7 @@ tagged.py, conll.py, entities.py                    sentences with named entitie
 masked.py                                           texts with masked words
 reader.py, batches.py, splits.py                    texts become ids; padded batches; validation sets
 pretrained_tokenizer.py, pretrained_reader.py       the tokenizers of published models
+tokenizer_files.py, tokenizer_settings.py           their older files, and the files beside them
 llama2c_tokenizer.py                                the tokenizer of llama2.c
 baselines.py, bigrams.py                            what a model has to beat
 plurals.py                                          numbers with their nouns

@@ -1,8 +1,10 @@
 """The tokenizer of llama2.c's story models: pieces with scores, of which the best pair is merged first."""
 
 import heapq
+import json
 import re
 import struct
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from .bpe import check_ids, check_unicode
 BOS, EOS = 1, 2                                 # after <unk> = 0
 FIRST_BYTE = 3                                  # ids 3 to 258 are the bytes, which stand for unknown characters
 FIRST_PIECE = FIRST_BYTE + 256
+SPACE = "▁"                                     # stands for a space in tokenizer.json
 BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
@@ -119,6 +122,45 @@ class StoryTokenizer:
     def bytes_of(self, token):
         is_byte = FIRST_BYTE <= token < FIRST_PIECE
         return bytes([token - FIRST_BYTE]) if is_byte else self.pieces[token].encode()
+
+    @cached_property
+    def files(self):
+        """The files of this tokenizer in the folder of a published model: {name: content}."""
+        names = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+        config = {"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": True, "clean_up_tokenization_spaces": False}
+        return {"tokenizer.json": json.dumps(self.definition(), ensure_ascii=False),
+                "tokenizer_config.json": json.dumps(names | config, indent=2) + "\n",
+                "generation_config.json": json.dumps({"bos_token_id": BOS, "eos_token_id": self.stop}, indent=2) + "\n"}
+
+    def definition(self):
+        """Returns the content of tokenizer.json: a BPE whose merges are all pairs of pieces that form a piece, those of the
+        highest score first. There the space is written as ▁.
+        """
+        texts = ["<unk>", "<s>", "</s>", *(piece.replace(" ", SPACE) for piece in self.pieces[FIRST_BYTE:])]
+        vocab = {}
+        for i, text in enumerate(texts):
+            vocab.setdefault(text, i)
+        merges = []
+        for i in sorted(self.ids.values(), key=lambda i: -self.scores[i]):
+            piece = self.pieces[i]
+            pairs = ((piece[:n], piece[n:]) for n in range(1, len(piece) if i >= FIRST_PIECE else 0))
+            merges += [[part.replace(" ", SPACE) for part in pair] for pair in pairs if self.ids.keys() >= {*pair}]
+        special = [{"id": i, "content": text, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+                    "special": True} for i, text in enumerate(texts[:FIRST_BYTE])]
+        begin = {"SpecialToken": {"id": "<s>", "type_id": 0}}
+        replaced = {"type": "Replace", "pattern": {"String": " "}, "content": SPACE}
+        restored = {"type": "Replace", "pattern": {"String": SPACE}, "content": " "}
+        return {
+            "version": "1.0", "truncation": None, "padding": None, "added_tokens": special, "pre_tokenizer": None,
+            "normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": SPACE}, replaced]},
+            "post_processor": {
+                "type": "TemplateProcessing", "single": [begin, {"Sequence": {"id": "A", "type_id": 0}}],
+                "pair": [begin, {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+                "special_tokens": {"<s>": {"id": "<s>", "ids": [BOS], "tokens": ["<s>"]}}},
+            "decoder": {"type": "Sequence", "decoders": [restored, {"type": "ByteFallback"}, {"type": "Fuse"},
+                                                         {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+            "model": {"type": "BPE", "dropout": None, "unk_token": "<unk>", "continuing_subword_prefix": None,
+                      "end_of_word_suffix": None, "fuse_unk": True, "byte_fallback": True, "vocab": vocab, "merges": merges}}
 
     def to_json(self):
         return {"kind": "llama2.c", "pieces": self.pieces, "scores": self.scores}

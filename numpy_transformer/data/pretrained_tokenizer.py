@@ -1,7 +1,6 @@
 """The tokenizers of published models, which the `tokenizers` library reads from their file tokenizer.json."""
 
 import contextlib
-import json
 import os
 import sys
 from functools import cached_property
@@ -11,6 +10,8 @@ import numpy as np
 from ..file_checks import check_form, one_line, shown
 from .bpe import check_unicode
 from .pairs import Marks
+from .tokenizer_files import make_definition
+from .tokenizer_settings import adjusted, read_json, sentence_config
 
 NAMES = "pad", "unk", "cls", "sep", "mask", "bos", "eos"
 USUAL = {"pad": ("[PAD]", "<pad>"), "mask": ("[MASK]", "<mask>")}       # for folders whose files do not name them
@@ -37,6 +38,7 @@ class PretrainedTokenizer:
 
     def __init__(self, definition, special, begin=(), end=(), stop=(), start=None):
         self.definition = definition
+        self.files = {"tokenizer.json": definition}
         self.tokenizer = read_definition(definition)
         self.special = special
         self.begin, self.end, self.stop = begin, end, stop
@@ -51,14 +53,15 @@ class PretrainedTokenizer:
         """Returns the tokenizer of a folder.
 
         Parameters:
-            files : {name: content} of the folder's tokenizer.json and, if it has them, tokenizer_config.json,
-                special_tokens_map.json and generation_config.json
+            files : {name: content} of the folder's tokenizer.json, or the older files of tokenizer_files.py, and, if it has
+                them, tokenizer_config.json, special_tokens_map.json and generation_config.json
             config : dict, its config.json
         """
-        definition = files["tokenizer.json"]
-        tokenizer = read_definition(definition)
         settings, names, generation = (read_json(files, f"{name}.json") for name in (
             "tokenizer_config", "special_tokens_map", "generation_config"))
+        definition = files.get("tokenizer.json") or make_definition(files, names | settings, config)
+        definition = adjusted(definition, settings, bool(sentence_config(files).get("do_lower_case")))
+        tokenizer = read_definition(definition)
         special = find_special(tokenizer, names | settings, config)
         begin, end = find_frame(tokenizer)
         has_bos = "bos" in special and special["bos"] in begin
@@ -174,17 +177,6 @@ def check_ids_of(tokenizer):
     except ValueError as error:
         raise ValueError(f"the special ids of the tokenizer cannot be used ({one_line(error)}); copy its original files") \
             from error
-
-
-def read_json(files, name):
-    """Returns the dict in one of the files; {} if it is not there."""
-    try:
-        content = json.loads(files.get(name, "{}"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} is not JSON ({error}); copy the complete file") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{name} holds no JSON object; copy the original file")
-    return content
 
 
 def find_special(tokenizer, names, config):

@@ -1,6 +1,6 @@
 """Sampling: each token is drawn from the model's distribution, or from its more likely part."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from .continuation import PromptContinuation
 
 def generate(model: LanguageModel, ids: Any, count: int, temperature: float = 1.0, top_k: int | None = None,
              top_p: float | None = None, stop: Sequence[int] = (), rng: Seed = None,
-             cached: bool = True) -> list[int] | list[list[int]]:
+             cached: bool = True, changes: Sequence[Callable[..., np.ndarray]] = ()) -> list[int] | list[list[int]]:
     """Returns the prompt ids followed by `count` new tokens, or fewer where a stop token comes first (it is included).
 
     Parameters:
@@ -25,6 +25,8 @@ def generate(model: LanguageModel, ids: Any, count: int, temperature: float = 1.
         stop : ids that end a text
         rng : generator or seed, or None; each prompt draws from its own stream, so the other prompts do not affect it
         cached : bool (True), keep keys and values instead of computing them again for each token
+        changes : functions (logits (rows, V), ids of each row) -> logits, which are called one after the other in each step,
+            such as RepetitionPenalty; see logit_changes.py
     Raises: ValueError for an empty prompt, a model in train(), or a setting outside its range.
     """
     is_single = not len(ids) or np.ndim(ids[0]) == 0
@@ -37,7 +39,10 @@ def generate(model: LanguageModel, ids: Any, count: int, temperature: float = 1.
     texts = [list(map(int, prompt)) for prompt in prompts]
     unfinished = np.ones(len(texts), bool)
     for _ in range(count):
-        p = next_token_probabilities(state.logits(), temperature, top_k, top_p)
+        logits = state.logits()
+        for change in changes:
+            logits = change(logits, texts)
+        p = next_token_probabilities(logits, temperature, top_k, top_p)
         tokens = [int(stream.choice(len(row), p=row)) for stream, row in zip(streams, p)]
         for row in np.flatnonzero(unfinished):
             texts[row].append(tokens[row])

@@ -3,6 +3,7 @@
 linear.py, softmax.py, losses.py          the affine map; probabilities; the two losses
 embedding.py, positions.py                ids become vectors; sinusoids or a learned table are added
 attention.py, masks.py, multi_head.py     scaled dot-product attention; what may be attended to; several heads at once
+sliding_window.py                         attention to the latest tokens alone
 heads.py, grouped.py, flash.py            how heads lie in memory; fewer key heads; attention in tiles
 rotary.py, position_bias.py, alibi.py     positions that act inside attention: rotated queries and keys, biased scores
 relative_bias.py, token_positions.py      the learned bias of T5; which position each token has
@@ -35,6 +36,7 @@ from .position_bias import PositionBias
 from .positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
 from .relative_bias import RelativePositionBias, UnscaledAttention
 from .rotary import RotaryEmbedding
+from .sliding_window import SlidingWindow
 from .softmax import LogSoftmax, Softmax
 from .token_positions import token_positions
 
@@ -47,8 +49,8 @@ __all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAt
            "FirstToken", "FlashAttention", "GELU", "GroupedAttention", "LayerNorm", "LearnedPositionalEmbedding", "Linear",
            "LogSoftmax", "MaskedMean", "MultiHeadAttention", "PositionBias", "RMSNorm", "ReLU", "RelativePositionBias",
            "RotaryEmbedding", "ScaledDotProductAttention", "SelfAttention", "SiLU", "SinusoidalPositionalEncoding",
-           "Softmax", "SwiGLU", "Tanh", "Unembedding", "UnscaledAttention", "causal_mask", "combine_masks", "padding_mask",
-           "token_positions"]
+           "SlidingWindow", "Softmax", "SwiGLU", "Tanh", "Unembedding", "UnscaledAttention", "causal_mask", "combine_masks",
+           "padding_mask", "token_positions"]
 
 # Only fine-tuning needs these, so `import numpy_transformer` does not load them
 __getattr__ = opens_on_first_use(__name__, {"LoRALinear": "lora", "add_lora": "lora", "merge_lora": "lora", "freeze": "frozen",

@@ -14,7 +14,7 @@ from ..layers.masks import causal_mask, combine_masks, padding_mask
 from ..layers.multi_head import width_of_head
 from ..layers.positions import POSITIONS, PositionSizes
 from ..layers.token_positions import token_positions
-from ..module import drawing
+from ..parameter import drawing
 from ..types import Component, Seed
 from .initialization import initialize
 from .parts import BlockSettings, Sizes, make_positions, place_in_attention, settings_of, sizes_of

@@ -7,7 +7,8 @@ import numpy as np
 
 from ..argument_checks import check_choice
 from ..layers.initial_weights import normal, truncated_normal, uniform
-from ..module import Module, Parameter, drawing
+from ..module import Module, Parameter
+from ..parameter import drawing
 from ..types import Component
 
 

@@ -1,15 +1,21 @@
 """Published checkpoints: loads the folders of transformers as our models, and saves our models as such folders.
 
 names.py explains the tables of names, from which loading, saving and comparing follow. gpt2.py, llama.py, bert.py and
-t5.py hold the tables and settings of the families, family.py what they have in common, and registry.py finds the family
-of a checkpoint. safetensors.py, folder.py and llama2c.py read files; load.py and save.py put everything together,
-and sentences.py reads folders of sentence-transformers.
+t5.py hold the tables and settings of the families, and mistral.py, qwen2.py, roberta.py and distilbert.py those of their
+relatives. family.py has what they have in common, registry.py finds the family of a checkpoint, and unsupported.py names
+what others need. safetensors.py, places.py, folder.py and llama2c.py find and read files, adapters.py merges LoRA updates;
+load.py and save.py put everything together. sentences.py and generation_config.py read how vectors and texts are
+made, and remarks.py says what is done in another way.
 conversion_checks/ tests a loaded model for mistakes of conversion.
 """
 
+from .adapters import describe_adapter
+from .generation_config import generation
 from .load import class_and_options, load_pretrained, open_checkpoint, outline_pretrained
-from .registry import Origin, build_model, remarks, rules
+from .registry import Origin, build_model, rules
+from .remarks import remarks
 from .save import save_pretrained
+from .sentences import vector_settings
 
-__all__ = ["Origin", "build_model", "class_and_options", "load_pretrained", "open_checkpoint", "outline_pretrained",
-           "remarks", "rules", "save_pretrained"]
+__all__ = ["Origin", "build_model", "class_and_options", "describe_adapter", "generation", "load_pretrained",
+           "open_checkpoint", "outline_pretrained", "remarks", "rules", "save_pretrained", "vector_settings"]

@@ -5,6 +5,7 @@ from typing import Callable, NamedTuple
 
 from ..layers import FeedForward
 from ..models import MaskedLanguageModel
+from .unsupported import head_of
 
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh",
                "relu": "relu", "silu": "silu", "swish": "silu"}
@@ -41,15 +42,25 @@ class Family(NamedTuple):
     build: Callable = lambda model_class, options, rng: model_class(**options, rng=rng)
 
     def head(self, config, stored):
-        """Returns (our class, table of names, function of options) of the head that config.json names.
+        """Returns (our class, table of names, function of options) of the head that config.json names; those of the model
+        without a head if the files have no array of the head.
 
         Raises: ValueError for a head that we do not have.
         """
-        architectures = config.get("architectures") or [self.unnamed_head(stored)]
-        if architectures[0] not in self.heads:
-            raise ValueError(f"config.json names the architecture {architectures[0]!r}; this package supports "
-                             f"{', '.join(self.heads)}; save the model as one of these with transformers")
-        return self.heads[architectures[0]]
+        architecture = (config.get("architectures") or [self.unnamed_head(stored)])[0]
+        if architecture not in self.heads:
+            what = head_of(architecture)
+            raise ValueError(f"config.json names the architecture {architecture!r}{f', {what}' if what else ''}, which this "
+                             f"package does not build; save the model with transformers as one of {', '.join(self.heads)}")
+        return self.heads[self.base if self.is_headless(architecture, stored) else architecture]
+
+    def is_headless(self, architecture, stored):
+        """Returns True if none of the stored arrays belongs to the head alone, where a model without it is another class."""
+        model_class, table, _ = self.heads[architecture]
+        own = [line.split()[0] for line in table.splitlines() if line.strip()]
+        own = [name for name in own if not matches(f"{name}.weight", self.kept)]
+        has_one = any(name.startswith(f"{part}.") for name in stored for part in own)
+        return bool(stored) and bool(own) and self.heads[self.base][0] is not model_class and not has_one
 
     def unnamed_head(self, stored):
         """Returns the architecture of a checkpoint whose config.json names none: a masked language model if it has the

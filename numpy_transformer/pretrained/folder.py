@@ -5,14 +5,17 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..data.tokenizer_settings import SENTENCE_CONFIGS
 from ..file_checks import one_line, quoted, shown
+from .places import find_folder
 from .safetensors import TensorFile
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 SMALL_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
-               "vocab.txt", "merges.txt", "generation_config.json", "chat_template.jinja", "modules.json",
-               "sentence_bert_config.json", "config_sentence_transformers.json")
+               "vocab.txt", "merges.txt", "generation_config.json", "chat_template.jinja", "chat_template.json",
+               "modules.json", "config_sentence_transformers.json", *SENTENCE_CONFIGS)
+NUMBERED = re.compile(r"(?P<name>.+)-(?P<number>\d{1,9})-of-(?P<count>\d{1,9})\.safetensors")
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 OTHER_FORMATS = {"*.h5": "TensorFlow", "*.msgpack": "Flax", "*.gguf": "llama.cpp", "*.onnx": "ONNX"}
 
@@ -48,13 +51,7 @@ def read_folder(folder):
 
     Raises: ValueError that says which file is missing, damaged or of another format.
     """
-    folder = Path(folder)
-    if folder.is_file() and folder.suffix in PICKLES:
-        raise ValueError(pickled(folder))
-    if not folder.is_dir():
-        reason = "it is a file" if folder.exists() else "there is no such folder"
-        raise ValueError(f"{str(folder)!r} is not the folder of a checkpoint ({reason}); name a folder that holds "
-                         "config.json and model.safetensors")
+    folder = find_folder(folder, lambda path: pickled(path) if path.suffix in PICKLES else None)
     config = read_json(folder / "config.json")
     return config, open_arrays(folder), small_files(folder)
 
@@ -77,10 +74,13 @@ def read_json(path):
 
 
 def open_arrays(folder):
-    """Returns the arrays of model.safetensors, or of the shards that its index lists."""
+    """Returns the arrays of model.safetensors, or of the shards that its index lists, or that are numbered."""
     if (folder / SINGLE).exists():
         return TensorFile(folder / SINGLE)
     if not (folder / INDEX).exists():
+        shards = numbered_shards(folder)
+        if shards:
+            return Shards([TensorFile(path) for path in shards])
         raise ValueError(f"{str(folder)!r} has no {SINGLE}; {other_weights(folder)}")
     listed = read_json(folder / INDEX).get("weight_map")
     if not isinstance(listed, dict) or not all(isinstance(name, str) for name in listed.values()):
@@ -102,11 +102,41 @@ def open_arrays(folder):
     return arrays
 
 
+def numbered_shards(folder):
+    """Returns the paths of model-00001-of-00003.safetensors and so on, in a folder without an index; [] if there are none.
+
+    Raises: ValueError if some are missing, or if there are those of several checkpoints.
+    """
+    found = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        match = NUMBERED.fullmatch(path.name)
+        if match:
+            found.setdefault((match["name"], match["count"]), {})[int(match["number"])] = path
+    if len(found) > 1:
+        names = " and ".join(f"{name}-...-of-{count}" for name, count in found)
+        raise ValueError(f"{str(folder)!r} has shards of several checkpoints ({names}); keep those of one")
+    for (name, count), paths in found.items():
+        missing = [n for n in range(1, min(int(count), len(paths) + 4) + 1) if n not in paths]
+        if missing or len(paths) != int(count):
+            number = str(missing[0] if missing else int(count)).zfill(len(count))
+            lacks = f"{name}-{number}-of-{count}.safetensors"
+            raise ValueError(f"{str(folder)!r} has {len(paths)} of {int(count)} shards and lacks {lacks}; copy or download "
+                             "the complete checkpoint")
+        return [paths[n] for n in sorted(paths)]
+    return []
+
+
 def other_weights(folder):
     """Returns what to do about a folder without safetensors files."""
     pickles = sorted(path for path in folder.iterdir() if path.suffix in PICKLES)
     if pickles:
         return pickled(pickles[0])
+    link = folder / SINGLE
+    if link.is_symlink():
+        return f"it is a link to {str(link.readlink())!r}, which is missing; download the checkpoint again"
+    other = next(iter(sorted(folder.glob("*.safetensors"))), None)
+    if other is not None and other.name != "adapter_model.safetensors":
+        return f"if {other.name} holds the weights of the whole model, rename it to {SINGLE}"
     for pattern, program in OTHER_FORMATS.items():
         file = next(folder.glob(pattern), None)
         if file is not None:

@@ -1,14 +1,16 @@
-"""LLaMA (Touvron et al. 2023), Mistral and Qwen2: rotary positions, RMSNorm, SwiGLU, grouped queries."""
+"""LLaMA (Touvron et al. 2023): rotary positions, RMSNorm, SwiGLU, grouped queries; and what its relatives share with it."""
 
 import numpy as np
 
 from ..argument_checks import check_positive
-from ..layers import RotaryEmbedding
+from ..layers import RotaryEmbedding, SlidingWindow
+from ..layers.attention import with_score_changes
 from ..layers.multi_head import add_qkv_bias
 from ..models import CausalLanguageModel
 from ..parameter import check_room
 from .family import Family, activation, no_head
 
+MOST_BLOCKS = 10_000
 NAMES = """
     model.embed_tokens                          embedding
     model.layers.*.input_layernorm              decoder.blocks.*.norm1
@@ -29,29 +31,48 @@ def settings(config, stored):
     heads = config["num_attention_heads"]
     d_head = config.get("head_dim") or config["hidden_size"] // heads
     rope = rope_parameters(config)
-    window = sliding_window(config)
     return {
-        "vocab_size": config["vocab_size"], "max_len": min(config["max_position_embeddings"], window or float("inf")),
+        "vocab_size": config["vocab_size"], "max_len": config["max_position_embeddings"],
         "d_model": config["hidden_size"], "d_ff": config["intermediate_size"], "d_head": d_head,
         "num_heads": heads, "num_kv_heads": config.get("num_key_value_heads") or heads,
         "num_layers": config["num_hidden_layers"], "norm_layer": "rms", "eps": config.get("rms_norm_eps", 1e-6),
         "activation": activation(config.get("hidden_act", "silu"), gated=True), "bias": False,
-        "qkv_bias": config["model_type"] == "qwen2", "tie_weights": config.get("tie_word_embeddings", False),
+        "qkv_bias": False, "tie_weights": config.get("tie_word_embeddings", False),
         "positions": "rotary", "rope_interleaved": False, "rope_base": rope["rope_theta"],
         "rope_frequencies": frequencies(d_head, rope),
     }
 
 
+def with_windows(options, window, has_window=lambda number: True):
+    """Returns the options with the sliding window of each block, None for a block without; as they are if it is not shorter
+    than the longest text.
+
+    Parameters: options : dict, with num_layers and max_len; window : int or None; has_window : (number of a block) -> bool
+    Raises: ValueError for a number of blocks that no model has.
+    """
+    if window is None or window >= options["max_len"]:
+        return options
+    if options["num_layers"] > MOST_BLOCKS:
+        raise ValueError(f"config.json describes {options['num_layers']:,} blocks, more than the {MOST_BLOCKS:,} that this "
+                         "package makes windows for; use the config.json and the weights of one checkpoint")
+    return options | {"windows": [window if has_window(number) else None for number in range(options["num_layers"])]}
+
+
 def build_llama(model_class, options, rng):
-    """Returns a CausalLanguageModel with the rotary positions of the checkpoint, and with Qwen2's biases of q, k and v."""
+    """Returns a CausalLanguageModel with the rotary positions of the checkpoint, the biases of q, k and v and the sliding
+    windows of the blocks that have them.
+    """
     options = dict(options)
-    qkv_bias = options.pop("qkv_bias")
+    qkv_bias, windows = options.pop("qkv_bias"), options.pop("windows", ())
     base, interleaved, frequencies = (options.pop(f"rope_{name}") for name in ("base", "interleaved", "frequencies"))
     rotary = RotaryEmbedding(options["d_head"], base, interleaved, frequencies)
     model = model_class(**options | {"positions": rotary}, rng=rng)
     if qkv_bias:
         for block in model.decoder.blocks:
             add_qkv_bias(block.attention)
+    for block, window in zip(model.decoder.blocks, windows):        # as many, or no window at all
+        if window is not None:
+            with_score_changes(block.attention.attention, SlidingWindow(window))
     return model
 
 
@@ -92,16 +113,8 @@ def frequencies(d_head, rope):
     return (theta * (kept + (1 - kept) / rope["factor"])).tolist()
 
 
-def sliding_window(config):
-    """Returns how many tokens a token can see, or None if it sees all before it.
-
-    In texts that fit into the window every token sees all before it, as in our model; so the window is its max_len.
-    """
-    has_window = config["model_type"] == "mistral" or config.get("use_sliding_window", False)
-    return config.get("sliding_window", 4096) if has_window else None
-
-
-def make_family(name):
+def make_family(name, settings):
+    """Returns the Family of models whose architectures are called `name`ForCausalLM and `name`Model."""
     architectures = (f"{name}ForCausalLM", f"{name}Model")
     return Family(
         names=lambda config: NAMES,
@@ -116,6 +129,4 @@ def make_family(name):
     )
 
 
-LLAMA = make_family("Llama")
-MISTRAL = make_family("Mistral")
-QWEN2 = make_family("Qwen2")
+LLAMA = make_family("Llama", settings)

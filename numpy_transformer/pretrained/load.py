@@ -8,22 +8,24 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ..argument_checks import check_choice
+from ..data import StoryTokenizer
 from ..file_checks import MALFORMED, reason_of, shown
-from ..models import TextEncoder
 from ..module import Module, unfilled
 from ..training.memory import available_memory
 from ..types import PathLike
+from .adapters import base_folder, is_adapter, merge_adapter
 from .family import matches
 from .folder import read_folder
 from .llama2c import StoryFile, is_story_file
 from .registry import FAMILIES, Origin, build_model, describe_config, rules
-from .sentences import embedding_options
+from .sentences import describes_vectors, embedding_options
+from .unsupported import of_known_family
 
 FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32,
-                    progress: Callable[[int, int], None] | None = None) -> Module:
+def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32, progress: Callable[[int, int], None] | None = None,
+                    base: PathLike | None = None) -> Module:
     """Returns the model of a checkpoint that transformers has saved, ready to use (in eval).
 
     Each weight is read once, and no initial weights are drawn. Half-precision weights are converted exactly.
@@ -34,14 +36,16 @@ def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32,
     like the attention_mask of transformers; padding_mask makes the one of attention, (B, 1, 1, T), which is another.
 
     Parameters:
-        folder : path of a folder with config.json and model.safetensors (or shards), or of a .bin file of llama2.c
+        folder : path of a folder with config.json and model.safetensors (or shards), of the cache of such a folder, of a
+            .bin file of llama2.c, or of a LoRA adapter, whose updates are merged into the weights of its base
         dtype : np.float32 (default) or np.float64
         progress : function (number of arrays read, number of all) or None; called after each array
+        base : path of the folder of the model that an adapter changes, if adapter_config.json does not name a folder
     Raises: ValueError for a folder that is incomplete, damaged, of another format or too large for the memory, and for
         a family, an option or an array that this package does not support; nothing is loaded then
     """
     check_choice("dtype", np.dtype(dtype).name, ("float32", "float64"))
-    config, arrays, files = open_checkpoint(folder)
+    config, arrays, files = open_checkpoint(folder, base)
     model = outline(config, arrays, files)
     with unfilled():
         model.astype(dtype)
@@ -58,7 +62,8 @@ def load_pretrained(folder: PathLike, dtype: DTypeLike = np.float32,
             progress(count, len(name_rules))
     check_copies(model, state, arrays, stored, copies=copies)
     model.origin.unused = {name: arrays[stored[name]] for name in unused}
-    return model.load_state_dict(state, copy=False).eval()
+    model.load_state_dict(state, copy=False).eval()
+    return merge_adapter(model, folder) if is_adapter(folder) else model
 
 
 def outline_pretrained(folder):
@@ -87,11 +92,19 @@ def class_and_options(folder):
     return describe_checkpoint(*open_checkpoint(folder))
 
 
-def open_checkpoint(path):
-    """Returns (config, arrays, files) of a folder or of a .bin file of llama2.c; see folder.py."""
+def open_checkpoint(path, base=None):
+    """Returns (config, arrays, files) of a folder or of a .bin file of llama2.c; see folder.py. Of an adapter, these are
+    those of its base.
+    """
+    if is_adapter(path):
+        path = base_folder(path, base)
+    elif base is not None:
+        raise ValueError(f"{str(base)!r} is given as the base of an adapter, but {str(path)!r} has no adapter_config.json, "
+                         "so it is no adapter; leave the base out")
     if Path(path).is_file() and is_story_file(path):
         arrays = StoryFile(path)
-        return arrays.config, arrays, {}
+        tokenizer = Path(path).parent / "tokenizer.bin"
+        return arrays.config, arrays, StoryTokenizer.read(tokenizer).files if tokenizer.is_file() else {}
     return read_folder(path)
 
 
@@ -102,7 +115,7 @@ def describe_checkpoint(config, arrays, files):
     if not isinstance(options["num_layers"], int) or options["num_layers"] > len(arrays):
         raise ValueError(f"config.json describes {options['num_layers']!r} blocks, but the files hold {len(arrays)} "
                          "arrays in all; use the config.json and the weights of one checkpoint")
-    if model_class is TextEncoder:
+    if describes_vectors(model_class, files):
         options |= embedding_options(files)
     return model_class, options
 
@@ -142,7 +155,7 @@ def assign(model, arrays):
     unused = [name for name in stored if matches(name, family.kept) and name not in wanted]
     used = {*wanted, *copies, *unused}
     unknown = [name for name in stored if name not in used and not matches(name, family.constants)]
-    check_names([name for name in wanted if name not in stored], unknown, model)
+    check_names([name for name in wanted if name not in stored], unknown, model, wanted)
     own = dict(model.named_parameters())
     for name in used:
         check_dtype(stored[name], arrays.entries[stored[name]])
@@ -154,13 +167,29 @@ def assign(model, arrays):
     return stored, copies, unused
 
 
-def check_names(missing, unknown, model):
+def check_names(missing, unknown, model, wanted):
     """Raises ValueError that lists the arrays that are missing in the files, and those that the model does not have."""
+    copies = FAMILIES[model.origin.family].copies
+    if missing and not unknown and all(name in copies for name in missing):
+        raise ValueError(f"the files have no output layer ({missing[0]}), and config.json says that it is not tied to "
+                         f"{copies[missing[0]]}, so this decoder gives vectors and predicts no tokens, a kind of model that "
+                         "this package does not have; use the checkpoint of the whole model, or set \"tie_word_embeddings\": "
+                         "true if the output is tied")
+    lost = [part for part in dict.fromkeys(name.split(".")[0] for name in missing)
+            if {name for name in wanted if name.startswith(f"{part}.")} <= {*missing}]
+    if lost and len(missing) > 1 and not unknown:
+        raise ValueError(f"the files have no {' and no '.join(lost)} ({len(missing)} arrays are missing, such as "
+                         f"{missing[0]}), which the {model.origin.family} model that config.json describes needs; use the "
+                         "checkpoint of the whole model")
     problems = [f"{len(names)} {'array is' if len(names) == 1 else 'arrays are'} {what} ({shown(names)})"
                 for names, what in ((missing, "missing"), (unknown, "unknown")) if names]
     if problems:
+        parts = of_known_family(unknown)
+        remedy = "use the config.json and the weights of one checkpoint"
+        if parts:
+            remedy = f"some belong to {parts}, which is not built for this config.json, so use another checkpoint"
         raise ValueError(f"the weights do not fit the {model.origin.family} model that config.json describes: "
-                         f"{' and '.join(problems)}; use the config.json and the weights of one checkpoint")
+                         f"{' and '.join(problems)}; {remedy}")
 
 
 def check_dtype(name, entry):

@@ -3,14 +3,19 @@
 from dataclasses import dataclass, field
 
 from ..file_checks import MALFORMED, reason_of
-from .bert import BERT, DISTILBERT, ROBERTA
+from .bert import BERT
+from .distilbert import DISTILBERT
 from .gpt2 import GPT2
-from .llama import LLAMA, MISTRAL, QWEN2, sliding_window
+from .llama import LLAMA
+from .mistral import MISTRAL
 from .names import make_rules
+from .qwen2 import QWEN2
+from .roberta import CAMEMBERT, ROBERTA, XLM_ROBERTA
 from .t5 import T5
+from .unsupported import OF_FIXED, components
 
 FAMILIES = {"gpt2": GPT2, "llama": LLAMA, "llama2.c": LLAMA, "mistral": MISTRAL, "qwen2": QWEN2, "bert": BERT,
-            "roberta": ROBERTA, "distilbert": DISTILBERT, "t5": T5}
+            "roberta": ROBERTA, "xlm-roberta": XLM_ROBERTA, "camembert": CAMEMBERT, "distilbert": DISTILBERT, "t5": T5}
 
 
 @dataclass
@@ -31,15 +36,17 @@ class Origin:
     options: dict = field(default_factory=dict)
 
 
-def find_family(config):
-    """Returns the Family of a config.json.
+def find_family(config, stored):
+    """Returns the Family of a config.json and the names of the arrays.
 
-    Raises: ValueError for a family that this package does not support.
+    Raises: ValueError for a family that this package does not support; it names what is missing, as far as that shows.
     """
     name = config.get("model_type")
     if not isinstance(name, str) or name not in FAMILIES:
         known = ", ".join(name for name in FAMILIES if name != "llama2.c")
-        raise ValueError(f"config.json names the model_type {name!r}; this package supports {known}; load one of these")
+        missing = components(config, stored)
+        uses = f", which uses {missing}, and this package does not build that" if missing else ""
+        raise ValueError(f"config.json names the model_type {name!r}{uses}; load a model of one of the families {known}")
     return FAMILIES[name]
 
 
@@ -53,7 +60,7 @@ def describe_config(config, stored):
 
     Raises: ValueError for a family, head or option that this package does not support, or if a setting is missing.
     """
-    family = find_family(config)
+    family = find_family(config, stored)
     check_fixed(family, config)
     try:
         model_class, _, head_options = family.head(config, stored)
@@ -75,8 +82,9 @@ def check_fixed(family, config):
                          "support; use the checkpoint in float32, float16 or bfloat16 that they were made from")
     for option, value in family.fixed.items():
         if config.get(option, value) != value:
-            raise ValueError(f"config.json has {option} = {config[option]!r}; this package only supports "
-                             f"{option} = {value!r}, so it cannot load this model")
+            raise ValueError(f"config.json has {option} = {config[option]!r}, which asks for {OF_FIXED[option]}; this "
+                             f"package only builds {option} = {value!r} for a {config['model_type']} model, so use a "
+                             "checkpoint with that")
 
 
 def check_numbers(options):
@@ -88,16 +96,6 @@ def check_numbers(options):
         if not (is_number and lowest < value <= highest):
             raise ValueError(f"config.json gives {name} = {value!r}, wanted a number above {lowest} and up to "
                              f"{highest:g}; copy the original file")
-
-
-def remarks(config):
-    """Returns sentences about what this package does differently, to be shown when a checkpoint is imported."""
-    if config.get("model_type") in ("llama", "mistral", "qwen2"):
-        window = sliding_window(config)
-        if window and window < config["max_position_embeddings"]:
-            return [f"Its attention has a sliding window of {window:,} tokens, which this package does not support. "
-                    f"Its texts are therefore limited to {window:,} tokens, for which the window makes no difference."]
-    return []
 
 
 def architecture_of(model):

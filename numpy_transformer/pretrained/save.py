@@ -5,14 +5,14 @@ import json
 from pathlib import Path
 
 from ..layers import FirstToken, LoRALinear
-from ..models import SequenceClassifier, TextEncoder, TokenClassifier
+from ..models import SequenceClassifier, TokenClassifier
 from ..module import Module
 from ..types import PathLike
 from .family import num_labels
 from .folder import is_small_file
 from .registry import FAMILIES, architecture_of, rules
 from .safetensors import write_safetensors
-from .sentences import is_sentence_file
+from .sentences import describes_vectors, is_sentence_file
 
 MARK = "numpy_transformer.json"                 # lists the files that we have written into a folder
 WEIGHTS = "model.safetensors"
@@ -39,12 +39,14 @@ def save_pretrained(model: Module, folder: PathLike) -> None:
     state = merged_state(model)
     arrays = {rule.theirs: rule.join(state) for rule in rules_of_model}
     dtype = next(iter(state.values())).dtype
-    if architecture in (model.origin.config.get("architectures") or [architecture]):     # not one with another head
+    same_head = architecture in [family.base, *(model.origin.config.get("architectures") or [architecture])]
+    makes_vectors = same_head and describes_vectors(type(model), model.origin.files)
+    if same_head:
         arrays = {name: array.astype(dtype, copy=False) for name, array in model.origin.unused.items()} | arrays
     arrays = {family.published(name, architecture): array for name, array in arrays.items()}
     texts = {"config.json": json.dumps(make_config(model, architecture, dtype), indent=2, ensure_ascii=False) + "\n"}
     texts |= {name: text for name, text in model.origin.files.items()
-              if is_small_file(name) and (type(model) is TextEncoder or not is_sentence_file(name))}
+              if is_small_file(name) and (makes_vectors or not is_sentence_file(name))}
     write_folder(Path(folder), arrays, texts)
 
 

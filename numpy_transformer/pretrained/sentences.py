@@ -2,7 +2,13 @@
 
 import json
 
+from ..data.tokenizer_settings import sentence_config
+from ..models import TextEncoder
+
 MODULES = "modules.json"
+SETTINGS = "config_sentence_transformers.json"
+USUAL = "SentenceTransformer"
+ENCODER_ALONE = "remove modules.json to load the encoder alone"
 
 
 def embedding_options(files):
@@ -11,6 +17,7 @@ def embedding_options(files):
     Without modules.json the vectors are averaged and not normalized.
     Raises: ValueError for a module or a pooling that this package does not support.
     """
+    check_output(sentence_config(files))
     options = {"embedding_pool": "mean", "normalize": False}
     for kind, path in modules(files):
         if kind == "Pooling":
@@ -19,7 +26,7 @@ def embedding_options(files):
             options["normalize"] = True
         elif kind != "Transformer":
             raise ValueError(f"{MODULES} lists a module {kind!r}; this package supports Transformer, Pooling and "
-                             "Normalize, so it cannot compute the same sentence vectors")
+                             f"Normalize, so it cannot compute the same sentence vectors; {ENCODER_ALONE}")
     return options
 
 
@@ -53,8 +60,80 @@ def pooling(files, name):
     known = {"mean_tokens": "mean", "mean": "mean", "cls_token": "first", "cls": "first"}
     if len(chosen) != 1 or chosen[0] not in known:
         raise ValueError(f"{name} asks for the pooling {', '.join(map(str, chosen))}; this package supports mean_tokens "
-                         "or cls_token, so it cannot compute the same sentence vectors")
+                         f"or cls_token, so it cannot compute the same sentence vectors; {ENCODER_ALONE}")
     return known[chosen[0]]
+
+
+def check_output(config):
+    """Raises ValueError if the vectors of a sentence are not made of the last outputs of the encoder."""
+    modality = config.get("modality_config")
+    text = modality.get("text") if isinstance(modality, dict) else None
+    output = text.get("method_output_name", "last_hidden_state") if isinstance(text, dict) else "last_hidden_state"
+    task = config.get("transformer_task", "feature-extraction")
+    if task != "feature-extraction" or output != "last_hidden_state":
+        raise ValueError(f"the sentence encoder uses {output!r} of the task {task!r}; this package supports "
+                         f"last_hidden_state of feature-extraction, so it cannot compute the same sentence vectors; "
+                         f"{ENCODER_ALONE}")
+
+
+def describes_vectors(model_class, files):
+    """Returns True if a model of this class is for nothing but vectors, or if the folder says how an encoder with a head
+    makes those of sentences.
+    """
+    if model_class is TextEncoder or not issubclass(model_class, TextEncoder):
+        return model_class is TextEncoder
+    return any(kind == "Pooling" for kind, _ in modules(files))
+
+
+def vector_settings(files):
+    """Returns {"prompt": the text that stands before each text, "truncate_dim": how many numbers of a vector are kept}; each
+    only if the folder has it.
+
+    Raises: ValueError for values of another type, or a prompt that is left out of the mean.
+    """
+    given = settings_in(files)
+    found = {}
+    prompts, name = given.get("prompts") or {}, given.get("default_prompt_name")
+    if name is not None:
+        if not isinstance(prompts, dict) or not isinstance(prompts.get(name), str):
+            raise ValueError(f"{SETTINGS} has the default prompt {name!r}, but no text for it; copy the original file")
+        found["prompt"] = prompts[name]
+    dim = given.get("truncate_dim")
+    if dim is not None:
+        if type(dim) is not int or dim < 1:
+            raise ValueError(f"{SETTINGS} has truncate_dim = {dim!r}, wanted a whole number of at least 1; copy the original "
+                             "file")
+        found["truncate_dim"] = dim
+    for kind, path in modules(files):
+        pools_after_prompt = kind == "Pooling" and found.get("prompt")
+        if pools_after_prompt and read_json(files, f"{path}/config.json").get("include_prompt") is False:
+            raise ValueError(f"{path}/config.json leaves the prompt {found['prompt']!r} out of the sentence vector "
+                             f"(include_prompt), which this package does not do; {ENCODER_ALONE}")
+    return found
+
+
+def settings_in(files):
+    given = read_json(files, SETTINGS, {})
+    if not isinstance(given, dict):
+        raise ValueError(f"{SETTINGS} holds no JSON object; copy the original file")
+    return given
+
+
+def describe_prompts(files):
+    """Returns sentences about the prompts that are not put before texts, another kind of model, and another similarity."""
+    given = settings_in(files)
+    prompts = given.get("prompts") if isinstance(given.get("prompts"), dict) else {}
+    others = [f"{name} {text!r}" for name, text in prompts.items() if text and name != given.get("default_prompt_name")]
+    sentences = []
+    if others:
+        sentences.append(f"{SETTINGS} has the prompts {', '.join(others)}, which `embed` and `similar` do not put before a "
+                         "text; write the one that fits before your text.")
+    if given.get("model_type", USUAL) != USUAL:
+        sentences.append(f"{SETTINGS} describes a {given['model_type']}, of which only the encoder and its head are "
+                         "used here.")
+    if given.get("similarity_fn_name") not in (None, "cosine"):
+        sentences.append(f"{SETTINGS} compares vectors by {given['similarity_fn_name']!r}; `similar` sorts by the cosine.")
+    return sentences
 
 
 def is_sentence_file(path):

@@ -12,7 +12,8 @@ from ..layers.feed_forward import FEED_FORWARDS
 from ..models import SequenceClassifier
 from ..training.evaluation import evaluate_accuracy
 from ..training.progress import Progress
-from .encoder import BATCH, ENCODERS, EPOCHS, EncoderTask, apply_in_order, describe_cuts, encoder_settings, text_settings
+from .encoder import (BATCH, ENCODERS, EPOCHS, EncoderTask, apply_in_order, describe_cuts, encoder_settings,
+                      text_settings)
 from .model_settings import start_settings
 from .settings import (FINE_TUNE, LORA, Setting, SettingError, choice, count_setting, make_training_settings, paths,
                        rate_setting, switch)

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from ..data import PretrainedTokenizer, StoryTokenizer
-from ..data.pretrained_tokenizer import read_json
+from ..data.tokenizer_files import REMEDY, has_tokenizer
+from ..data.tokenizer_settings import read_json, sentence_config
 from ..file_checks import check_form, one_line, quoted
 from .runs import IMPORTED, MODELS, Run
 
@@ -29,9 +30,9 @@ def read_tokenizer(path, files, config, story_file=None):
         if story_file is None and not tokenizer_path.is_file():
             raise ValueError(f"there is no tokenizer.bin beside {str(path)!r}; name that of the model")
         return StoryTokenizer.read(story_file or tokenizer_path)
-    if "tokenizer.json" not in files:
-        raise ValueError(f"{str(path)!r} has no tokenizer.json; put that of the model there, or write one with "
-                         "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER) of the library transformers")
+    if not has_tokenizer(files):
+        raise ValueError(f"{str(path)!r} has no tokenizer.json, nor vocab.json and merges.txt; put those of the model there, "
+                         f"or {REMEDY}")
     return PretrainedTokenizer.from_files(files, config)
 
 
@@ -44,9 +45,7 @@ def run_of_folder(path, weights=True):
     from ..pretrained import load_pretrained, open_checkpoint, outline_pretrained  # only published models need it
 
     config, _, files = open_checkpoint(path)
-    is_file = Path(path).is_file()
-    has_tokenizer = (Path(path).parent / "tokenizer.bin").is_file() if is_file else "tokenizer.json" in files
-    tokenizer = read_tokenizer(path, files, config) if has_tokenizer else None
+    tokenizer = read_tokenizer(path, files, config) if has_tokenizer(files) else None
     model = load_pretrained(path) if weights else outline_pretrained(path)
     meta = meta_of(model, tokenizer)
     return Run(str(path), model, [tokenizer] * len(meta["tokenizers"]), meta, {})
@@ -54,17 +53,23 @@ def run_of_folder(path, weights=True):
 
 def describe_sizes(options):
     """Returns one line with the sizes of a model, from the arguments of its class."""
-    return ", ".join(text.format(options[name]) for name, text in SIZES.items() if options.get(name) is not None)
+    sizes = [text.format(options[name]) for name, text in SIZES.items() if options.get(name) is not None]
+    windows = [window for window in options.get("windows", []) if window is not None]
+    if windows:
+        sizes.append(f"sliding windows of {windows[0]:,} tokens in {len(windows):,} blocks")
+    return ", ".join(sizes)
 
 
-def describe_vectors(options):
+def describe_vectors(options, settings):
     """Returns [a line] on how `embed` and `similar` make one vector of a text, for the model of an imported sentence
-    encoder.
+    encoder and the settings of its run.
     """
     if "embedding_pool" not in options:
         return []
     pool = "the mean of all outputs" if options["embedding_pool"] == "mean" else "the output of the first token"
-    return [f"sentence vectors: {pool}, {'scaled to length 1' if options['normalize'] else 'not normalized'}"]
+    more = [f", the first {settings['truncate_dim']} numbers of it" if "truncate_dim" in settings else "",
+            f"; {settings['prompt']!r} is put before each text" if settings.get("prompt") else ""]
+    return [f"sentence vectors: {pool}, {'scaled to length 1' if options['normalize'] else 'not normalized'}{''.join(more)}"]
 
 
 def compare_sizes(tokens, options):
@@ -111,12 +116,18 @@ def task_of_model(model):
 def settings_of(kind, origin):
     """Returns the settings that the commands need besides the model itself."""
     if kind == "lm":
-        return {"context": origin.options["max_len"], "seed": 1}
+        windows = [window for window in origin.options.get("windows", []) if window is not None]
+        return {"context": min([origin.options["max_len"], *windows]), "seed": 1}
     longest = origin.options.get("max_len", LONGEST_SOURCE)
     if kind == "text2text":
         longest = length_in(origin.config, "n_positions", LONGEST_SOURCE)
-    of_sentences = read_json(origin.files, "sentence_bert_config.json")
-    settings = {"max_len": min(longest, length_in(of_sentences, "max_seq_length", longest)), "seed": 1}
+    of_tokenizer = read_json(origin.files, "tokenizer_config.json")     # 10^30 there stands for no limit
+    lengths = length_in(sentence_config(origin.files), "max_seq_length", longest), of_tokenizer.get("model_max_length")
+    settings = {"max_len": min(longest, *(n for n in lengths if isinstance(n, int) and n >= 3)), "seed": 1}
+    if "embedding_pool" in origin.options:      # the folder says how vectors are made
+        from ..pretrained import vector_settings  # only published models need it
+
+        settings |= vector_settings(origin.files)
     if kind == "classifier":
         settings |= {"text_column": "text", "label_column": "label"}
     return settings

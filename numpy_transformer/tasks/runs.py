@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..data import tokenizer_from_json
+from ..data import PretrainedTokenizer, tokenizer_from_json
 from ..file_checks import MALFORMED, as_damaged, check_form, one_line, quoted, reason_of
 from ..layers import LoRALinear, add_lora, merge_lora
 from ..models import TextEncoder
@@ -167,8 +167,8 @@ def check_kind(model_kind, path, kinds):
     """Raises ValueError, which says what to do with a model of the kind found, unless it is one of `kinds`."""
     if kinds and model_kind not in kinds:
         trained = [kind for kind in kinds if kind in TASKS]
-        raise ValueError(f"{str(path)!r} holds {TITLES[model_kind]}; name a run of `train {'` or `train '.join(trained)}`, or "
-                         "an imported model of that kind")
+        raise ValueError(f"{str(path)!r} holds {TITLES[model_kind]}; name a run of `train {'` or `train '.join(trained)}`, "
+                         "or an imported model of that kind")
 
 
 def make_model(meta, path, sizes):
@@ -239,8 +239,8 @@ def origin_of(meta, arrays, tokenizer):
     saved = meta["origin"]
     unused = {name.removeprefix("unused/"): array for name, array in arrays.items() if name.startswith("unused/")}
     files = saved["files"]
-    if hasattr(tokenizer, "definition"):
-        files = files | {"tokenizer.json": tokenizer.definition}
+    if isinstance(tokenizer, PretrainedTokenizer):
+        files = files | tokenizer.files
     return Origin(saved["family"], saved["config"], files, unused, options=meta["model"])
 
 

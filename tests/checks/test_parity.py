@@ -473,6 +473,8 @@ CASES = [                                       # name, ours, theirs, inputs
     ("RotaryEmbedding, own frequencies, positions", partial(Rotary, frequencies=FREQUENCIES),
      lambda p, x, offset, positions: rotate(x, positions, frequencies=FREQUENCIES), HEADS, 0, POSITIONS),
     ("AttentionMask", nt.AttentionMask, lambda p, x, mask: x.masked_fill(~mask, -math.inf), SCORES, MASK),
+    ("SlidingWindow", partial(nt.SlidingWindow, 2),
+     lambda p, x: x.masked_fill(torch.ones(T, S, dtype=torch.bool).tril(S - T - 2), -math.inf), SCORES),
     ("ScaledDotProductAttention", Attention, plain(sdpa), Q[:, :H], KEY, VAL),
     ("ScaledDotProductAttention, mask", Attention, plain(sdpa), Q[:, :H], KEY, VAL, MASK),
     ("ScaledDotProductAttention, causal", Attention, lambda p, q, k, v, mask: sdpa(q, k, v, is_causal=True),

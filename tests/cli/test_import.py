@@ -79,7 +79,9 @@ def test_check_prints_what_the_doctor_finds(capsys, published, monkeypatch):
     monkeypatch.setattr(doctor, "diagnose", lambda model, ids, **options: asked.append((ids.tolist(), options)) or "sound")
     for name in ("llama", "bert-mlm", "t5"):
         for file in (published / name, published / f"{name}.npz"):
-            assert run(capsys, "info", file, "--check", text)[:2] == (0, "sound\n")
+            code, out, _ = run(capsys, "info", file, "--check", text)
+            assert code == 0 and out.endswith("sound\n")
+            assert out.startswith(f"The check reads the text '{text[:40]}...' itself")
     (llama, _), _, (bert, masked), _, (t5, pair), _ = asked
     assert llama[0] == 1 and bert[0] == 2 and bert[-1] == 3 and t5[-1] == 1
     assert asked[::2] == asked[1::2]
@@ -90,7 +92,7 @@ def test_check_prints_what_the_doctor_finds(capsys, published, monkeypatch):
 def test_generated_text_begins_with_the_prompt_and_ends_at_the_end_of_text(capsys, published, monkeypatch):
     asked, broken = {}, [3 + 0xE2]              # the first byte of a longer character
 
-    def generate(model, prompts, count, temperature, top_k, top_p, stop, seed):
+    def generate(model, prompts, stop, **options):
         asked.update(prompt=prompts[0], stop=stop)
         return [[*prompts[0], *tokens.encode(" cat").tolist(), *broken]]
     monkeypatch.setattr("numpy_transformer.cli.generate.generate", generate)
@@ -165,7 +167,7 @@ def change(name, text=None):
 
 
 @pytest.mark.parametrize("damage, words", [
-    (change("tokenizer.json"), "has no tokenizer.json; put that of the model there"),
+    (change("tokenizer.json"), "has no tokenizer.json, nor vocab.json and merges.txt; put"),
     (change("tokenizer.json", '{"model": 3}'), "cannot read tokenizer.json"),
     (change("tokenizer_config.json", "{"), "is not JSON"),
     (change("special_tokens_map.json", "[]"), "special_tokens_map.json holds no JSON object"),

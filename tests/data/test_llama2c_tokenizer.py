@@ -47,6 +47,20 @@ def test_ids_are_those_of_the_merge_loop(seed):
         assert tokenizer.decode([1, *ids, 2]) == text
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_the_library_reads_the_same_ids_from_its_tokenizer_json(seed):
+    """Where no two pieces have the same score, as in the published tokenizers."""
+    tokenizers = pytest.importorskip("tokenizers")
+    pieces, scores = draw(seed)
+    rng = np.random.default_rng([seed, 2])
+    tokenizer = StoryTokenizer(pieces, [score + n / 1000 for score, n in zip(scores, rng.permutation(len(pieces)))])
+    library = tokenizers.Tokenizer.from_str(tokenizer.files["tokenizer.json"])
+    for length in (0, 1, 7, 40):
+        text = "".join(rng.choice(list("aab é\n"), length))
+        assert library.encode(text).ids == [1, *tokenizer.encode(text)]
+        assert library.decode(library.encode(text).ids) == text
+
+
 def write(path, pieces, scores, end=b""):
     data = struct.pack("<I", max(len(piece.encode()) for piece in pieces))
     for piece, score in zip(pieces, scores):

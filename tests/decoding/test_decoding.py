@@ -8,6 +8,7 @@ import pytest
 from helpers import composed
 
 import numpy_transformer as nt
+from numpy_transformer.layers.attention import with_score_changes
 from numpy_transformer.decoding.sampling import next_token_probabilities
 
 
@@ -46,7 +47,9 @@ LANGUAGE_MODELS = {"learned": {}, "sinusoidal, post-norm": {"positions": "sinuso
                        "bias": False, "d_head": 10, "qkv_bias": True, "rope_interleaved": False, "rope_base": 50.0},
                    "flash, own frequencies": {"positions": "rotary", "num_kv_heads": 2, "attention": "flash",
                                               "d_head": 8, "rope_frequencies": [1.5, 0.4, 0.1, 0.01]},
-                   "alibi, grouped": {"positions": "alibi", "num_kv_heads": 2}, "relative": {"positions": "relative"}}
+                   "alibi, grouped": {"positions": "alibi", "num_kv_heads": 2}, "relative": {"positions": "relative"},
+                   "sliding window": {"positions": "rotary", "attention": lambda sizes, rng: with_score_changes(
+                       nt.ScaledDotProductAttention(), nt.SlidingWindow(3))}}
 
 
 @pytest.mark.parametrize("options", LANGUAGE_MODELS.values(), ids=LANGUAGE_MODELS)

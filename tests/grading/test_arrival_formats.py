@@ -249,8 +249,7 @@ def test_a_zip_of_folders_with_one_folder_around_them(tmp_path):
     for top in ("", "class/"):
         (tmp_path / "class.zip").write_bytes(zipped({f"{top}Kim/{FILE}": right("01.1"), f"{top}Lee/{FILE}": right("01.1"),
                                                      f"__MACOSX/{top}Kim/._{FILE}": "x"}))
-        whole = read_class(tmp_path / "class.zip")
-        students, notes = whole.students, whole.notes
+        students = read_class(tmp_path / "class.zip").students
         assert [(student.name, set(student.attempts)) for student in students] == [("Kim", {"01.1"}), ("Lee", {"01.1"})]
 
 

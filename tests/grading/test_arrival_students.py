@@ -3,7 +3,7 @@
 import shutil
 
 import pytest
-from helpers.arrivals import lay, notebook, read, right, zipped
+from helpers.arrivals import notebook, read, right, zipped
 
 from numpy_transformer.course.exercises import choose
 from numpy_transformer.grading.arrival import Problem, read_class

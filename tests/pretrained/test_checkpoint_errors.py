@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from helpers.small_checkpoints import SMALL
 
-from numpy_transformer.pretrained import class_and_options, load, load_pretrained, remarks
+import numpy_transformer as nt
+from numpy_transformer.pretrained import class_and_options, load, load_pretrained
+from numpy_transformer.pretrained.registry import FAMILIES
 from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
+from numpy_transformer.pretrained.unsupported import OF_FAMILIES, OF_FIXED
 
 
 def edit(**changes):
@@ -75,9 +78,11 @@ def spoil(value):
 Q = "model.layers.0.self_attn.q_proj.weight"
 WORD = "bert.embeddings.word_embeddings.weight"
 CASES = {
-    "family": ("gpt2", edit(model_type="gpt_neox"), "'gpt_neox'; this package supports gpt2, llama, mistral, qwen2"),
+    "family": ("gpt2", edit(model_type="gpt_neox"),
+               "'gpt_neox', which uses .*side by side.*; load a model of one of the families gpt2, llama, mistral"),
     "no family": ("gpt2", edit(model_type=...), "model_type None"),
-    "head": ("bert", edit(architectures=["BertForQuestionAnswering"]), "'BertForQuestionAnswering'; .*BertForMaskedLM"),
+    "head": ("bert", edit(architectures=["BertForQuestionAnswering"]),
+             "'BertForQuestionAnswering', a head that marks .*BertForMaskedLM"),
     "no setting": ("gpt2", edit(n_embd=...), "config.json has no 'n_embd'"),
     "setting of another type": ("bert", edit(hidden_size="8"), "cannot be built .*names: MaskedLanguageModel: d_model must be a whole"),
     "settings of another type": ("llama", edit(rope_parameters="default"), "does not describe a llama model"),
@@ -93,6 +98,14 @@ CASES = {
     "activation": ("gpt2", edit(activation_function="quick_gelu"), "'quick_gelu'; this package supports gelu"),
     "scores": ("gpt2", edit(scale_attn_by_inverse_layer_idx=True), "scale_attn_by_inverse_layer_idx = True"),
     "scale": ("gpt2", edit(scale_attn_weights=False), "scale_attn_weights = False"),
+    "norms of queries": ("llama", put("model.layers.0.self_attn.q_norm.weight", np.ones(6, np.float32)),
+                         r"unknown \(model.*q_norm.weight\); some belong to norms of queries and keys in attention"),
+    "no decoder": ("t5", weights(lambda a: [a.pop(name) for name in [*a] if name.startswith("decoder.")]),
+                   r"have no decoder \(28 arrays are missing, such as decoder.block.0"),
+    "a head without a name": ("bert", edit(architectures=["BertModel"]), "some belong to a head that config.json does not"),
+    "a newer family": ("llama", edit(model_type="qwen3"), "'qwen3', which uses norms of queries and keys in attention, and"),
+    "an unknown family": ("llama", edit(model_type="x", num_local_experts=4), "'x', which uses a mixture of experts, and"),
+    "a decoder's classes": ("llama", edit(architectures=["LlamaForSequenceClassification"]), "classifies a text by its last"),
     "biases": ("llama", edit(attention_bias=True), "attention_bias = True"),
     "mlp biases": ("llama", edit(mlp_bias=True), "mlp_bias = True"),
     "rope type": ("llama", edit(rope_parameters={"rope_type": "yarn", "factor": 4.0}), "'yarn'; this package supports "),
@@ -115,7 +128,8 @@ CASES = {
                 r"2 arrays are missing \(transformer.h.1.ln_1.bias, transformer.ln_f.weight\)"),
     "missing and unknown": ("bert", weights(lambda a: a.update({"x": a.pop(WORD)})),
                             r"1 array is missing \(bert.*\) and 1 array is unknown \(x\)"),
-    "no output": ("llama", drop("lm_head.weight"), r"1 array is missing \(lm_head.weight\)"),
+    "no output": ("llama", drop("lm_head.weight"),
+                  r"no output layer \(lm_head.weight\), .* gives vectors and predicts no tokens"),
     "more blocks than config.json says": ("gpt2", edit(n_layer=1), "12 arrays are unknown .*and 9 more"),
     "twice": ("gpt2", put("wte.weight", np.zeros((19, 8), np.float32)), "same weight under two names"),
     "tied, but different": ("gpt2", put("lm_head.weight", np.ones((19, 8), np.float32)), "says that they are tied"),
@@ -184,6 +198,11 @@ def test_a_checkpoint_that_does_not_fit(case, tmp_path):
     assert "\n" not in str(error.value) and "; " in str(error.value)
 
 
+def test_no_family_is_both_built_and_called_unsupported():
+    assert not OF_FAMILIES.keys() & FAMILIES.keys()
+    assert {option for family in FAMILIES.values() for option in family.fixed} == OF_FIXED.keys()
+
+
 def test_what_is_not_a_folder(tmp_path):
     with pytest.raises(ValueError, match="there is no such folder"):
         load_pretrained(tmp_path / "nothing")
@@ -224,15 +243,25 @@ def test_no_memory_is_said_before_a_weight_is_read(tmp_path, monkeypatch):
         load_pretrained(tmp_path / "x")
 
 
-def test_a_window_limits_the_length(tmp_path):
+def test_a_window_hides_far_tokens_and_limits_no_length(tmp_path):
+    """The first token reaches the last output of two blocks with windows of 3 tokens over at most 4 others."""
     shutil.copytree(SMALL / "llama", tmp_path / "x")
-    edit(model_type="mistral", architectures=["MistralForCausalLM"], sliding_window=5)(tmp_path / "x")
+    plain = load_pretrained(tmp_path / "x", np.float64)
+    edit(model_type="mistral", architectures=["MistralForCausalLM"], sliding_window=3)(tmp_path / "x")
     _, options = class_and_options(tmp_path / "x")
-    assert options["max_len"] == 5
-    config = json.loads((tmp_path / "x" / "config.json").read_text())
-    assert "limited to 5 tokens" in remarks(config)[0]
-    assert remarks(config | {"sliding_window": None}) == remarks(config | {"sliding_window": 8}) == []
-    assert remarks(config | {"model_type": "qwen2"}) == []              # which asks for use_sliding_window, too
+    assert (options["max_len"], options["windows"]) == (8, [3, 3])
+    model = load_pretrained(tmp_path / "x", np.float64)
+    ids = np.array([3, 7, 4, 9, 5, 8, 6])
+    other = np.array([2, 7, 4, 9, 5, 8, 6])
+    reached = [int(t) for t in np.flatnonzero(abs(model(ids) - model(other)).max(-1))]
+    assert reached == [0, 1, 2, 3, 4] and np.all(plain(ids)[5:] != plain(other)[5:])
+    np.testing.assert_allclose(model(ids)[:3], plain(ids)[:3], rtol=0, atol=1e-12)
+    cache = nt.KeyValueCache()
+    parts = [model(ids[t:t + 1], cache=cache) for t in range(7)]
+    np.testing.assert_allclose(np.concatenate(parts), model(ids), rtol=0, atol=1e-12)
+    for window in (None, 8):
+        edit(sliding_window=window)(tmp_path / "x")
+        np.testing.assert_array_equal(load_pretrained(tmp_path / "x", np.float64)(ids), plain(ids))
 
 
 def test_rotary_frequencies_of_llama3():

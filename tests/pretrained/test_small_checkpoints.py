@@ -11,7 +11,7 @@ import pytest
 from helpers.small_checkpoints import SIZES, SMALL
 
 import numpy_transformer as nt
-from numpy_transformer.pretrained import build_model, class_and_options, load_pretrained, rules, save_pretrained
+from numpy_transformer.pretrained import build_model, class_and_options, load_pretrained, remarks, rules, save_pretrained
 from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
 
 
@@ -100,6 +100,27 @@ def older(arrays):
                       "bert.pooler.dense.bias": np.full(8, 4, np.float32),
                       "cls.seq_relationship.weight": np.full((2, 8), 5, np.float32),
                       "cls.seq_relationship.bias": np.full(2, 6, np.float32)}
+
+
+@pytest.mark.parametrize("architecture", ["BertForMaskedLM", "BertForPreTraining", "BertForSequenceClassification",
+                                          "BertForTokenClassification"])
+def test_the_weights_of_an_encoder_alone_load_as_an_encoder(architecture, tmp_path):
+    """Also where a pooler is among them, which a classifier would use as its hidden layer."""
+    pooler = {"bert.pooler.dense.weight": np.ones((8, 8), np.float32), "bert.pooler.dense.bias": np.ones(8, np.float32)}
+    folder = changed_folder("bert", tmp_path / "encoder", lambda arrays: pooler | {
+        name: array for name, array in arrays.items() if not name.startswith("cls.")})
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"architectures": [architecture]}))
+    model = load_pretrained(folder, np.float64)
+    whole = load_pretrained(SMALL / "bert", np.float64)
+    ids = np.array([[4, 7, 5]])
+    assert type(model) is nt.TextEncoder
+    np.testing.assert_array_equal(model(ids), nt.TextEncoder.forward(whole, ids))
+    assert "no weights of its head" in remarks(model)[0] and not remarks(whole)
+    save_pretrained(model, tmp_path / "again")
+    assert json.loads((tmp_path / "again" / "config.json").read_text())["architectures"] == ["BertModel"]
+    np.testing.assert_array_equal(load_pretrained(tmp_path / "again", np.float64)(ids), model(ids))
+    assert "pooler.dense.weight" in TensorFile(tmp_path / "again" / "model.safetensors")
 
 
 def test_files_with_older_names_and_more_arrays(tmp_path):

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ...layers import ALiBi, AttentionMask, FlashAttention, RelativePositionBias
+from ...layers import ALiBi, AttentionMask, FlashAttention, RelativePositionBias, SlidingWindow
 from .normalization import LARGE
 from .writers import lines, spells
 
@@ -103,6 +103,16 @@ def alibi(op):
         rows = "b, " if op.arrays["positions"].ndim > 1 else ""
         distance = f"positions[{rows}t + before] - positions[{rows}j]"
     yield f"y[{rows}h, t, j] = -({slope}) * abs({distance})"
+
+
+@spells(SlidingWindow)
+def sliding_window(op):
+    """The queries are the last tokens: query t is token t + before."""
+    T, S = op.shape("scores")[-2:]
+    op.name(before=S - T, window=op.module.window)
+    near = "t + before - j < window"
+    yield f"y[..., t, j] = scores[..., t, j] if {near} else -inf"
+    yield f"dscores[..., t, j] = dy[..., t, j] if {near} else 0"
 
 
 @spells("weighted sum")

@@ -1,0 +1,138 @@
+"""The components of other families that this package does not build, named by what shows them in a checkpoint."""
+
+import re
+
+OF_FAMILIES = {
+    "albert": "blocks that share one set of weights",
+    "bart": "an encoder-decoder with biases, post-norm blocks and learned positions",
+    "big_bird": "attention to blocks of tokens and to random ones",
+    "bloom": "ALiBi and a norm after the embeddings of a decoder",
+    "cohere": "attention and feed-forward layers side by side in a block",
+    "deberta": "attention with separate scores of contents and positions",
+    "deberta-v2": "attention with separate scores of contents and positions",
+    "electra": "an embedding that is narrower than the blocks, and a head that finds replaced tokens",
+    "falcon": "attention and feed-forward layers side by side in a block",
+    "gemma": "norms that multiply by 1 + weight, and embeddings times sqrt(d_model)",
+    "gemma2": "norms that multiply by 1 + weight, before and after each layer, and capped scores",
+    "gemma3": "norms that multiply by 1 + weight, before and after each layer and of queries and keys in attention",
+    "gemma3_text": "norms that multiply by 1 + weight, before and after each layer and of queries and keys in attention",
+    "gpt_bigcode": "a decoder of the kind of GPT-2 with one head of keys and values",
+    "gpt_neo": "attention without the division by sqrt(d), in every second block within a window",
+    "gpt_neox": "attention and feed-forward layers side by side in a block, and rotary positions on a part of each head",
+    "gpt_oss": "a mixture of experts, and attention with a learned sink",
+    "gptj": "attention and feed-forward layers side by side in a block, and rotary positions on a part of each head",
+    "granite": "factors on embeddings, scores, residuals and logits",
+    "longformer": "attention within a window, and to all tokens from some",
+    "m2m_100": "an encoder-decoder with biases and sinusoidal positions",
+    "mamba": "state-space layers",
+    "marian": "an encoder-decoder with biases, post-norm blocks and sinusoidal positions",
+    "mbart": "an encoder-decoder with biases and learned positions",
+    "mixtral": "a mixture of experts",
+    "modernbert": "an encoder with rotary positions, gated feed-forward layers, and windows in most blocks",
+    "mpnet": "an encoder with relative and learned positions",
+    "mpt": "ALiBi, and queries, keys and values in one array",
+    "mt5": "T5 1.1 under other names of its files",
+    "nomic_bert": "an encoder with rotary positions and gated feed-forward layers",
+    "olmo": "norms without weights",
+    "olmo2": "norms after each layer instead of before it, and norms of queries and keys in attention",
+    "opt": "a decoder whose learned positions begin at 2, with ReLU and biases",
+    "pegasus": "an encoder-decoder with biases and sinusoidal positions",
+    "phi": "attention and feed-forward layers side by side in a block, and rotary positions on a part of each head",
+    "phi3": "queries, keys and values in one array, and the gate and up layers in another",
+    "qwen3": "norms of queries and keys in attention",
+    "qwen3_moe": "norms of queries and keys in attention, and a mixture of experts",
+    "rwkv": "a recurrence instead of attention",
+    "smollm3": "blocks without positions",
+    "stablelm": "rotary positions on a part of each head",
+    "starcoder2": "rotary positions together with LayerNorm and biases",
+    "umt5": "relative positions of its own in every block",
+    "whisper": "an encoder of sound",
+    "xlm-roberta-xl": "an encoder of pre-norm blocks",
+    "xlnet": "attention in two streams, with relative positions",
+}
+OF_OPTIONS = {                                  # in config.json, of any family: what they ask for
+    "alibi": "ALiBi",
+    "attn_logit_softcapping": "capped scores in attention",
+    "audio_config": "an encoder of sound",
+    "final_logit_softcapping": "capped logits",
+    "kv_lora_rank": "keys and values that are computed from a narrower vector",
+    "n_routed_experts": "a mixture of experts",
+    "no_rope_layers": "blocks without positions",
+    "num_experts": "a mixture of experts",
+    "num_local_experts": "a mixture of experts",
+    "parallel_attn": "attention and feed-forward layers side by side in a block",
+    "use_parallel_residual": "attention and feed-forward layers side by side in a block",
+    "vision_config": "an encoder of images",
+}
+OF_FIXED = {                                    # in config.json: what another value than the usual one asks for
+    "add_cross_attention": "attention to an encoder's output",
+    "attention_bias": "biases in the linear layers of attention",
+    "is_decoder": "a causal mask in this family",
+    "is_encoder_decoder": "an encoder without its decoder",
+    "mlp_bias": "biases in the gated feed-forward layers",
+    "position_embedding_type": "positions of another kind in this family",
+    "scale_attn_by_inverse_layer_idx": "scores that are divided by the number of the block",
+    "scale_attn_weights": "scores that are not divided by sqrt(d)",
+    "tie_word_embeddings": "an output layer with weights of its own",
+}
+OF_ARRAYS = {                                   # pattern of names of arrays: what they belong to
+    r"(q|k|query|key)_(layer)?norm\b": "norms of queries and keys in attention",
+    r"\b(\w*experts?|block_sparse_moe|moe|router)\b": "a mixture of experts",
+    r"(pre|post)_(feedforward|feed_forward|attn|self_attn|mlp)_(layer)?norm": "norms before and after each layer",
+    r"\b(A_log|dt_proj|conv1d|x_proj)\b": "state-space layers",
+    r"\b(vision_tower|vision_model|visual|image_newline|multi_modal_projector)\b": "an encoder of images",
+    r"\b(rel_embeddings|pos_q_proj|pos_proj|pos_key_proj)\b": "attention with separate scores of contents and positions",
+    r"\b(query_key_value|qkv_proj|Wqkv|W_pack|gate_up_proj|in_proj_weight)\b": "several weights in one array",
+    r"\b(kv_a_proj\w*|kv_b_proj|q_a_proj|q_b_proj)\b": "queries, keys and values that are computed from narrower vectors",
+    r"\b(qweight|qzeros|g_idx|weight_scale\w*|absmax|SCB)\b": "quantized weights",
+    r"\b(crossattention|encoder_attn)\b": "attention to an encoder's output",
+    r"\blora_\w+": "LoRA updates that are not merged",
+    r"self_attn\.[qkvo]_proj\.bias$": "biases in the linear layers of attention",
+    r"mlp\.(gate|up|down)_proj\.bias$": "biases in the gated feed-forward layers",
+    r"\bscore\.weight$": "a head that classifies a text by its last token",
+    r"\bqa_outputs\b": "a head that marks the beginning and the end of an answer",
+}
+HEAD = re.compile(r"(cls|lm_head|vocab_\w+|classifier|pre_classifier)\.")        # how the arrays of a head begin
+OF_HEADS = {                                    # end of the name of an architecture: what its head does
+    "ForQuestionAnswering": "a head that marks the beginning and the end of an answer",
+    "QuestionAnsweringSimple": "a head that marks the beginning and the end of an answer",
+    "ForMultipleChoice": "a head that chooses among several texts",
+    "ForNextSentencePrediction": "a head that tells whether a sentence follows another one",
+    "ForSequenceClassification": "a head that classifies a text by its last token",
+    "ForTokenClassification": "a head that classifies the tokens of a decoder",
+    "DoubleHeadsModel": "two heads",
+    "EncoderModel": "an encoder of the kind of T5 without its decoder",
+    "LMHeadModel": "an encoder with a causal mask and the head of a language model",
+    "ForCausalLM": "an encoder with a causal mask and the head of a language model",
+}
+
+
+def components(config, names):
+    """Returns what a checkpoint uses that this package does not build, as far as it shows, in words; "" if nothing shows.
+
+    Parameters: config : dict; names : names of the arrays
+    """
+    options = [words for option, words in OF_OPTIONS.items() if config.get(option)]
+    return listed([OF_FAMILIES.get(str(config.get("model_type")), ""), *options, *of_arrays(names)])
+
+
+def of_arrays(names):
+    """Returns a list of words for what the arrays of these names belong to, without those that no pattern knows."""
+    return [words for pattern, words in OF_ARRAYS.items() if any(re.search(pattern, name) for name in names)]
+
+
+def of_known_family(names):
+    """Returns what unknown arrays in a checkpoint of a family that is built here belong to, in words; "" if it is unclear."""
+    other_head = ["a head that config.json does not name"] if any(map(HEAD.match, names)) else []
+    return listed([*of_arrays(names), *other_head])
+
+
+def head_of(architecture):
+    """Returns what the head of an architecture does, in words; "" for one that is not known here."""
+    return next((words for ending, words in OF_HEADS.items() if str(architecture).endswith(ending)), "")
+
+
+def listed(words):
+    """Returns words in a row, each of them once, and none that another one contains."""
+    words = list(dict.fromkeys(filter(None, words)))
+    return ", ".join(each for each in words if not any(each != other and each in other for other in words))
