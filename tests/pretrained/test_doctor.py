@@ -11,9 +11,9 @@ from numpy_transformer.models import SequenceClassifier, TextEncoder
 from numpy_transformer.module import Parameter
 from numpy_transformer.pretrained import Origin
 from numpy_transformer.pretrained.conversion_checks import diagnose
-from numpy_transformer.pretrained.conversion_checks.diagnosis import changes_of
 from numpy_transformer.pretrained.conversion_checks.losses import (cross_entropies, hidden_spans, make_task,
                                                                    token_losses, windows)
+from numpy_transformer.pretrained.conversion_checks.search import changes_of
 
 
 def slow_but(*quick):
@@ -83,7 +83,7 @@ def test_what_needs_no_text_is_found():
     model.decoder.norm.gamma.data = 1
     for each in (block, other):
         each.attention.value.bias.data = 0
-    notes = " ".join(diagnose(model).notes)
+    notes = " ".join(map(str, diagnose(model).notes))
     for part in ("eps = 1e-05, but config.json says 1e-12", "key.weight equals decoder.blocks.0.attention.query.weight",
                  "decoder.blocks.1.feed_forward.up.weight is 0 everywhere",
                  "0 while others are not: decoder.blocks.*.attention.value.bias, decoder.blocks.1.feed_forward.down.bias.",

@@ -1,5 +1,7 @@
 """Mistakes in the blocks: norms, feed-forward layers, and the order of the layers."""
 
+import itertools
+
 import numpy as np
 
 from ...layers.activations import GELU, ReLU, SiLU
@@ -12,6 +14,8 @@ from .changes import Change
 
 GELUS = {"none": "the exact GELU", "tanh": "GELU with tanh"}            # by the approximation
 ACTIVATIONS = {"ReLU": ReLU, GELUS["none"]: GELU, GELUS["tanh"]: lambda: GELU("tanh"), "SiLU": SiLU}
+PARTS_OF_BLOCKS = {"attention": "the attention", "cross_attention": "the attention to the source",
+                   "feed_forward": "the feed-forward layers", "norm1": "norm1", "norm2": "norm2", "norm3": "norm3"}
 EPS = 1e-12, 1e-8, 1e-6, 1e-5, 1e-3
 
 
@@ -83,7 +87,7 @@ def places_of_norms(parts):
 def final_norms(parts):
     """A norm after the last block, or after the embeddings, is missing, or should not be there."""
     for stack in parts.stacks:
-        kind = next(name for name, module in parts.model.named_modules() if module is stack)
+        kind = parts.name_of(stack)
         block = stack.blocks[0]
         if stack.norm is not None:
             yield Change("final norm", f"the final norm of the {kind} left out", "this model has no final norm",
@@ -170,23 +174,49 @@ def transposed(linears):
 
 
 def orders_of_layers(parts):
-    """Layers sorted as text (0, 1, 10, 11, 2, ...), reversed, or counted from 1."""
+    """Layers, or a part of each, are sorted as text (0, 1, 10, 11, 2, ...), reversed or counted from 1, or two are swapped."""
     for stack in parts.stacks:
-        number = len(stack.blocks)
-        as_text = sorted(range(number), key=str)
-        orders = {"sorted by number, not as text (0, 1, 10, 11, 2, ...)": np.argsort(as_text),
-                  "sorted as text (0, 1, 10, 11, 2, ...)": as_text,
-                  "in reverse order": range(number)[::-1],
-                  "moved up by one": np.roll(range(number), 1), "moved down by one": np.roll(range(number), -1)}
-        seen = {tuple(range(number))}
-        kind = next(name for name, module in parts.model.named_modules() if module is stack)
-        for done, order in orders.items():
-            order = tuple(map(int, order))
-            if order not in seen:
-                seen.add(order)
-                yield Change("order of the layers", f"the layers of the {kind} {done}",
-                             "the layers are in a wrong order",
-                             lambda stack=stack, order=order: [(stack, "blocks", [stack.blocks[i] for i in order])])
+        kind = parts.name_of(stack)
+        orders = usual_orders(len(stack.blocks))
+        for order, done in orders.items():
+            yield Change("order of the layers", f"the layers of the {kind} {done}", "the layers are in a wrong order",
+                         lambda stack=stack, order=order: [(stack, "blocks", [stack.blocks[i] for i in order])])
+        swaps = swapped_pairs(len(stack.blocks), orders)
+        for order, done in swaps.items():
+            yield Change("order of the layers", f"the layers of the {kind} with {done}", "the layers are in a wrong order",
+                         lambda stack=stack, order=order: [(stack, "blocks", [stack.blocks[i] for i in order])], rare=True)
+        for part, called in PARTS_OF_BLOCKS.items():
+            blocks = [block for block in stack.blocks if hasattr(block, part)]
+            for order, done in (orders | swaps).items() if len(blocks) == len(stack.blocks) else ():
+                yield Change("order of a part of the layers", f"{called} alone, of the {kind}, with the layers {done}",
+                             f"the weights of {called} are those of other layers",
+                             lambda blocks=blocks, part=part, order=order: [
+                                 (block, part, getattr(blocks[i], part)) for block, i in zip(blocks, order)], rare=True)
+
+
+def usual_orders(number):
+    """Returns {order: what was done} of the mistakes that concern all layers."""
+    as_text = sorted(range(number), key=str)
+    orders = {"sorted by number, not as text (0, 1, 10, 11, 2, ...)": np.argsort(as_text),
+              "sorted as text (0, 1, 10, 11, 2, ...)": as_text,
+              "in reverse order": range(number)[::-1],
+              "moved up by one": np.roll(range(number), 1), "moved down by one": np.roll(range(number), -1)}
+    found = {}
+    for done, order in orders.items():
+        found.setdefault(tuple(map(int, order)), done)
+    found.pop(tuple(range(number)), None)
+    return found
+
+
+def swapped_pairs(number, others):
+    """Returns {order: what was done} of the swaps of two layers, without other orders."""
+    found = {}
+    for one, two in itertools.combinations(range(number), 2):
+        order = list(range(number))
+        order[one], order[two] = two, one
+        if tuple(order) not in others:
+            found[tuple(order)] = f"{one} and {two} swapped"
+    return found
 
 
 def causal_encoder(parts):

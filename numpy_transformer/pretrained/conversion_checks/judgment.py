@@ -1,0 +1,148 @@
+"""How much a change has to help: for a finding, for a hint, and for a word about it."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .changes import Change
+
+SIGMAS = 4                              # standard errors by which a finding must lower the loss
+CHANCE = 2.5                            # standard errors up to which a gain is chance; more, up to SIGMAS, leave it open
+MARGIN = 0.1                            # share by which a finding must lower the loss; sound models gain less
+WIDE_MARGIN = 0.15                      # the same if the model does not know the text well even then
+NEXT_MARGIN = 0.2                       # the same for a second mistake, since the first may not be undone completely
+HINT = 0.01                             # share from which a gain is a hint, which sound models may gain as well
+NEXT_HINT = 0.05                        # the same after a mistake that was found
+WELL, BARELY = 0.6, 0.9                 # shares of log V, the loss of guessing: a model knows a text well, or hardly
+EQUIVALENT = 0.1                        # share of the gain by which other changes may help less and still be as likely
+KINDS = "clear", "faint", "open", "explained", "chance"
+
+
+@dataclass
+class TriedChange:
+    """A change and the loss with it, after `found` earlier findings were undone.
+
+    `losses` are those of all tokens, and `tempered` those with the logits multiplied by the factor that suits the text best;
+    both are None for a change that was given up after the first part of the text.
+    """
+
+    change: Change
+    loss: float
+    found: int
+    losses: np.ndarray | None = None
+    tempered: np.ndarray | None = None
+
+
+@dataclass
+class ConversionMistake:
+    """A change that lowers the loss, and others that lower it as much."""
+
+    change: Change
+    before: float
+    after: float
+    others: tuple = ()
+
+    def __str__(self):
+        text = f"With {self.change.done} the loss falls from {self.before:.2f} to {self.after:.2f}: {self.change.verdict}."
+        return f"{text}{self.equivalents()}"
+
+    def equivalents(self):
+        """Returns a sentence about the changes that help as much, or ""."""
+        if not self.others:
+            return ""
+        named = "; or ".join(f"with {other.done} ({other.verdict})" for other in self.others[:2])
+        more = f"; and {len(self.others) - 2} more of this kind" if len(self.others) > 2 else ""
+        return f" Within chance, it falls as much {named}{more}."
+
+
+class Judge:
+    """Judges changes of a model in one round: with the model's losses, as it is and less sure of itself, to compare with.
+
+    Parameters:
+        task : LanguageTask
+        losses, tempered : (N,), the losses with the logits as they are, and multiplied by the factor that suits the text
+        log_vocab : float
+        found : int, the number of mistakes that were found before, on the text or without it
+        spoiled : set of id of the Parameters that hold wrong values
+        silent : bool, True if the text has too few different tokens to accuse a model
+    """
+
+    def __init__(self, task, losses, tempered, log_vocab, *, found, spoiled, silent):
+        self.task, self.losses, self.tempered, self.log_vocab = task, losses, tempered, log_vocab
+        self.found, self.spoiled, self.silent = found, spoiled, silent
+
+    def is_promising(self, losses):
+        """Returns True if a change that gives these losses of the first tokens may help: all others are given up."""
+        differences = losses - self.losses[:len(losses)]
+        mean = differences.mean()
+        return mean < CHANCE * self.task.standard_error(differences) or mean < HINT * self.losses.mean()
+
+    def kind_of(self, trial):
+        """Returns one of KINDS, or None if the change does not help."""
+        if self.silent or trial.losses is None or self.concerns_spoiled(trial.change):
+            return None
+        share, sigmas = self.gain_of_temperature(trial) if trial.change.tempers else self.gain(self.tempered, trial.losses)
+        excused = trial.change.mirrors or (self.spoiled and trial.change.generic)
+        if share > self.margin(trial) and sigmas > SIGMAS and trial.loss < BARELY * self.log_vocab and not excused:
+            return "clear"
+        if self.spoiled:                        # what is known to be wrong explains smaller gains
+            return None
+        raw_share, raw_sigmas = self.gain(self.losses, trial.losses)
+        if raw_share < HINT:
+            return None
+        if raw_sigmas < CHANCE:
+            return "chance"
+        if not trial.change.tempers:
+            share, sigmas = self.gain(self.tempered, trial.tempered)
+        if share > (NEXT_HINT if self.found else HINT) and sigmas > CHANCE:
+            return "faint" if sigmas > SIGMAS else "open"
+        return "explained"
+
+    def gain(self, before, after):
+        """Returns the share by which the loss of each token falls, and the number of its standard errors.
+
+        The standard error takes each distinct (four tokens before, target) for one event: repeats are no new evidence.
+        """
+        gains = before - after
+        return gains.mean() / before.mean(), gains.mean() / max(self.task.standard_error(gains), 1e-12)
+
+    def gain_of_temperature(self, trial):
+        """Returns the gain of a change that is itself a temperature: (0, 0), unless it comes near the best one on a text
+        that the model then knows well.
+        """
+        if trial.loss > WELL * self.log_vocab or trial.loss > (1 + MARGIN) * self.tempered.mean():
+            return 0.0, 0.0
+        return self.gain(self.losses, trial.losses)
+
+    def margin(self, trial):
+        """Returns the share by which the loss must fall to be a finding."""
+        knows_well = trial.loss < WELL * self.log_vocab
+        if self.spoiled and not knows_well:
+            return math.inf
+        if self.found:
+            return NEXT_MARGIN
+        return MARGIN if knows_well else WIDE_MARGIN
+
+    def concerns_spoiled(self, change):
+        """Returns True for a change of nothing but weights that are known to be wrong."""
+        if not self.spoiled:
+            return False
+        touched = change.touched()
+        return bool(touched) and touched <= self.spoiled
+
+    def best(self, trials):
+        """Returns {kind: ConversionMistake} with the best change of each kind, and with those that help as much."""
+        by_kind = {}
+        for trial in sorted(trials, key=lambda trial: trial.loss):
+            by_kind.setdefault(self.kind_of(trial), []).append(trial)
+        before = float(self.losses.mean())
+        best = {}
+        for kind in KINDS:
+            if kind in by_kind:
+                lowest = by_kind[kind][0].loss
+                alike = [trial for trial in by_kind[kind] if before - trial.loss >= (1 - EQUIVALENT) * (before - lowest)]
+                first, *others = sorted(alike, key=lambda trial: trial.change.generic)
+                best[kind] = ConversionMistake(first.change, before, first.loss, tuple(
+                    other.change for other in others if other.change.generic == first.change.generic))
+        return best

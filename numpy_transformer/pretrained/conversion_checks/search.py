@@ -1,0 +1,101 @@
+"""Tries the changes one at a time on a text, keeps one that clearly helps, and looks for a second mistake."""
+
+import contextlib
+import math
+import time
+
+import numpy as np
+
+from ...training.progress import Progress
+from .attention import changes_of_attention
+from .changes import Parts
+from .embeddings_and_output import changes_of_ends
+from .heads import changes_of_heads
+from .judgment import Judge, TriedChange
+from .left_out import changes_of_left_out
+from .losses import LEAST, LEAST_TO_ACCUSE, TEMPERATURES, token_losses
+from .reshaped import changes_of_reshaped
+from .rotary import changes_of_rotary
+from .scales import changes_of_scales
+from .stack import changes_of_blocks
+from .swaps import changes_of_swaps
+
+ROUNDS = 3                              # mistakes that are looked for, one after another
+RARE_WORK = 2e12                        # tokens times weights for all rare changes, unless they are asked for
+FIRST_PART = 100                        # tokens after which most changes are given up
+
+
+def changes_of(model):
+    """Returns a list of all changes that mean something for a model."""
+    parts = Parts(model)
+    return [*changes_of_rotary(parts), *changes_of_attention(parts), *changes_of_heads(parts), *changes_of_swaps(parts),
+            *changes_of_reshaped(parts), *changes_of_blocks(parts), *changes_of_ends(parts), *changes_of_scales(parts),
+            *changes_of_left_out(parts)]
+
+
+def search(model, task, diagnosis, thorough, progress):
+    """Fills the diagnosis: round by round, the change that helps most is kept."""
+    started = time.perf_counter()
+    token_losses(model, task)
+    seconds = time.perf_counter() - started     # of one loss, for the title of the progress bar
+    losses, tempered = tempered_losses(model, task)
+    diagnosis.task = task.name
+    diagnosis.num_tokens = task.num_tokens
+    diagnosis.loss = float(losses.mean())
+    diagnosis.log_vocab = math.log(vocabulary(model))
+    diagnosis.different = task.different
+    diagnosis.repeats = task.different < np.clip(vocabulary(model) // 4, LEAST, LEAST_TO_ACCUSE)
+    if not np.isfinite(diagnosis.loss):
+        return
+    if thorough is None:
+        thorough = min(task.num_tokens, FIRST_PART) * model.num_parameters() * sum(
+            change.rare for change in changes_of(model)) <= RARE_WORK
+    spoiled = {id(parameter) for name, parameter in model.named_parameters() if name in diagnosis.spoiled}
+    with contextlib.ExitStack() as kept:
+        for found in range(ROUNDS):
+            judge = Judge(task, losses, tempered, diagnosis.log_vocab, found=found + len(diagnosis.notes), spoiled=spoiled,
+                          silent=diagnosis.repeats)
+            diagnosis.tempered = float(tempered.mean())
+            changes = [change for change in changes_of(model) if not change.rare or (thorough and not found)]
+            trials = try_changes(model, task, changes, judge, found=found, seconds=seconds, progress=progress)
+            diagnosis.trials += trials
+            best = judge.best(trials)
+            if "clear" not in best:
+                diagnosis.hint, diagnosis.open_question = best.get("faint"), best.get("open")
+                diagnosis.explained, diagnosis.by_chance = best.get("explained"), best.get("chance")
+                break
+            diagnosis.findings.append(best["clear"])
+            if best["clear"].change.generic:
+                break                           # the model is not restored, so there is nothing to compare with
+            kept.enter_context(best["clear"].change.made())
+            losses, tempered = tempered_losses(model, task)
+
+
+def tempered_losses(model, task):
+    """Returns the loss of each token, and that with the logits multiplied by the factor that suits the text best."""
+    losses = token_losses(model, task, TEMPERATURES)
+    return losses[0], losses[losses.mean(1).argmin()]
+
+
+def try_changes(model, task, changes, judge, *, found, seconds, progress):
+    """Returns a TriedChange for each change; most are given up after the first part of the text."""
+    first_part = task.first_part(FIRST_PART)
+    title = f"check (about {max(1, round(seconds * len(changes)))} s)"
+    trials = []
+    with Progress(len(changes), title, "change", silent=not progress) as bar:
+        for change in changes:
+            with change.made(), np.errstate(all="ignore"):
+                losses = token_losses(model, first_part)[0]
+                if judge.is_promising(losses):
+                    losses, tempered = tempered_losses(model, task)
+                    trials.append(TriedChange(change, float(losses.mean()), found, losses, tempered=tempered))
+                else:
+                    risen = losses.mean() - judge.losses[:len(losses)].mean()
+                    trials.append(TriedChange(change, float(judge.losses.mean() + risen), found))
+            bar.advance()
+    return trials
+
+
+def vocabulary(model):
+    """Returns the number of classes of the output layer."""
+    return getattr(model, "target_embedding", getattr(model, "embedding", None)).vocab_size
