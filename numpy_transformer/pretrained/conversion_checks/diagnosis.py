@@ -7,7 +7,7 @@ import numpy as np
 from ...layers.lora import LoRALinear
 from ...models.encoder_heads import MaskedLanguageModel
 from .judgment import BARELY, WELL, ConversionMistake
-from .losses import make_task
+from .losses import as_texts, make_task
 from .report import report
 from .search import search
 from .weights import findings_without_text
@@ -15,6 +15,7 @@ from .weights import findings_without_text
 WORK = 3e10                             # tokens times weights for one loss
 LEAST_READ, MOST_READ = 256, 4096       # tokens that a model reads for one loss
 MASKED_ROWS = 3                         # a masked model reads more, as it predicts only some tokens of each row
+NO_BETTER = 0.99                        # share of log V that is no better than guessing
 
 
 @dataclass
@@ -66,6 +67,11 @@ class Diagnosis:
         """True if it is so low that a mistake would show."""
         return self.is_below(WELL)
 
+    @property
+    def says_nothing(self):
+        """True if no factor makes the logits better than guessing."""
+        return self.tempered is not None and self.tempered > NO_BETTER * self.log_vocab
+
     def is_below(self, share):
         loss = self.findings[-1].after if self.findings else self.loss
         return loss is not None and loss < share * self.log_vocab
@@ -110,7 +116,7 @@ def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_
             tokens = rows * int(np.clip(WORK / model.num_parameters(), LEAST_READ, MOST_READ))
         task = make_task(model, ids, mask_id=mask_id, special_ids=special_ids, sentinels=sentinels, start_id=start_id,
                          end_id=end_id, target=target, tokens=tokens)
-    diagnosis = Diagnosis(type(model).__name__, findings_without_text(model, tokenizer_size))
+    diagnosis = Diagnosis(type(model).__name__, findings_without_text(model, tokenizer_size, words_of(ids, special_ids)))
     if task is None:
         return diagnosis
     training, remembering = model.training, model.remembering
@@ -124,3 +130,7 @@ def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_
             model.eval(remember=True)
     return diagnosis
 
+
+def words_of(ids, special_ids):
+    """Returns the different ids of the texts that are not special, or an empty array without a text."""
+    return np.empty(0, np.intp) if ids is None else np.setdiff1d(np.concatenate(as_texts(ids)), special_ids).astype(np.intp)

@@ -14,6 +14,7 @@ from .changes import Change
 
 SHIFTS = 1, -1, 2, -2, 3, -3
 PARTS_OF_VOCABULARY = 8
+DISTANCES = 20, 32, 64, 128, 256
 BACKWARDS = "read backwards, unless the text is written backwards"
 SIDES = {"input": "embedding", "output": "output layer"}
 
@@ -137,7 +138,14 @@ def relative_positions(parts):
         side, now = ("decoder", "causal") if table.causal else ("encoder", "bidirectional")
         other = "bidirectional" if table.causal else "causal"
         yield Change("buckets of relative positions", f"{other} buckets of relative positions in the {side}",
-                     f"the buckets are {other} there, not {now}", lambda table=table: other_buckets(parts, table))
+                     f"the buckets are {other} there, not {now}",
+                     lambda table=table: other_buckets(parts, table, causal=not table.causal))
+        for distance in DISTANCES:
+            if distance != table.max_distance and table.near < distance:
+                yield Change("buckets of relative positions", f"max_distance = {distance} for the {side}",
+                             f"relative_attention_max_distance should be {distance} there, not {table.max_distance}",
+                             lambda table=table, distance=distance: other_buckets(parts, table, max_distance=distance),
+                             rare=True)
         orders = {"buckets": lambda weight: weight[::-1], "heads": lambda weight: weight[:, ::-1],
                   "two directions": lambda weight: np.roll(weight, len(weight) // 2, 0)}
         for which, reordered in orders.items():
@@ -149,9 +157,10 @@ def relative_positions(parts):
                          rare=True, mirrors=which == "two directions")
 
 
-def other_buckets(parts, table):
-    """Returns the edits that give attention a RelativePositionBias with the same weights and the other buckets."""
-    other = RelativePositionBias(table.num_heads, table.num_buckets, table.max_distance, not table.causal)
+def other_buckets(parts, table, **changes):
+    """Returns the edits that give attention a RelativePositionBias with the same weights and other buckets."""
+    settings = {"max_distance": table.max_distance, "causal": table.causal} | changes
+    other = RelativePositionBias(table.num_heads, table.num_buckets, **settings)
     other.weight = table.weight
     return [(module, "position_bias", other) for module in parts.modules
             if getattr(module, "position_bias", None) is table]

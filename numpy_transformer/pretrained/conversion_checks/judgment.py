@@ -1,6 +1,5 @@
 """How much a change has to help: for a finding, for a hint, and for a word about it."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,13 +9,13 @@ from .changes import Change
 SIGMAS = 4                              # standard errors by which a finding must lower the loss
 CHANCE = 2.5                            # standard errors up to which a gain is chance; more, up to SIGMAS, leave it open
 MARGIN = 0.1                            # share by which a finding must lower the loss; sound models gain less
-WIDE_MARGIN = 0.15                      # the same if the model does not know the text well even then
+FAR_MARGIN = 0.15                       # the same for one after which the model is still far from knowing the text well
 NEXT_MARGIN = 0.2                       # the same for a second mistake, since the first may not be undone completely
 HINT = 0.01                             # share from which a gain is a hint, which sound models may gain as well
 NEXT_HINT = 0.05                        # the same after a mistake that was found
 WELL, BARELY = 0.6, 0.9                 # shares of log V, the loss of guessing: a model knows a text well, or hardly
 EQUIVALENT = 0.1                        # share of the gain by which other changes may help less and still be as likely
-KINDS = "clear", "faint", "open", "explained", "chance"
+KINDS = "clear", "far", "faint", "open", "explained", "chance"
 
 
 @dataclass
@@ -79,13 +78,19 @@ class Judge:
         return mean < CHANCE * self.task.standard_error(differences) or mean < HINT * self.losses.mean()
 
     def kind_of(self, trial):
-        """Returns one of KINDS, or None if the change does not help."""
+        """Returns one of KINDS, or None if the change does not help.
+
+        "clear" is a finding; "far" may be the first of two, and is a hint if no other makes the model know the text well.
+        """
         if self.silent or trial.losses is None or self.concerns_spoiled(trial.change):
             return None
         share, sigmas = self.gain_of_temperature(trial) if trial.change.tempers else self.gain(self.tempered, trial.losses)
         excused = trial.change.mirrors or (self.spoiled and trial.change.generic)
-        if share > self.margin(trial) and sigmas > SIGMAS and trial.loss < BARELY * self.log_vocab and not excused:
-            return "clear"
+        if sigmas > SIGMAS and not excused:
+            if trial.loss < WELL * self.log_vocab and share > (NEXT_MARGIN if self.found else MARGIN):
+                return "clear"
+            if trial.loss < BARELY * self.log_vocab and share > FAR_MARGIN and not self.spoiled:
+                return "far"
         if self.spoiled:                        # what is known to be wrong explains smaller gains
             return None
         raw_share, raw_sigmas = self.gain(self.losses, trial.losses)
@@ -114,15 +119,6 @@ class Judge:
         if trial.loss > WELL * self.log_vocab or trial.loss > (1 + MARGIN) * self.tempered.mean():
             return 0.0, 0.0
         return self.gain(self.losses, trial.losses)
-
-    def margin(self, trial):
-        """Returns the share by which the loss must fall to be a finding."""
-        knows_well = trial.loss < WELL * self.log_vocab
-        if self.spoiled and not knows_well:
-            return math.inf
-        if self.found:
-            return NEXT_MARGIN
-        return MARGIN if knows_well else WIDE_MARGIN
 
     def concerns_spoiled(self, change):
         """Returns True for a change of nothing but weights that are known to be wrong."""

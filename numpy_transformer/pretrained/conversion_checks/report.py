@@ -11,6 +11,9 @@ NOTHING_TO_PREDICT = ("{model} predicts no tokens, so a text cannot show whether
 UNKNOWN = ("The loss is not clearly below that of guessing, and no change clearly lowers it, so this check cannot tell. "
            "The weights may be untrained, the text or the tokenizer may not be the model's, or several mistakes may "
            "hide each other.")
+SAYS_NOTHING = ("No change helps, and the logits tell nothing about the text, whatever they are multiplied by. Look first at "
+                "the output layer, which may be tied although the model has one of its own, and at the ids of the tokenizer. "
+                "The weights may also be untrained, or belong to a model of another kind of text.")
 KNOWS_LITTLE = ("Since the model knows this text little, a mistake may still be hidden: try a longer text of the kind "
                 "that it was trained on.")
 REPEATS = ("The text has only {different} different tokens to predict, which is too few to accuse the conversion of a "
@@ -23,8 +26,8 @@ REPAIR_FIRST = ("Some weights are wrong whatever the text, as the top of this re
 NO_SIGN = ("Nothing speaks for one of these mistakes. A mistake of another kind would not show here: compare the output "
            "for one text with that of the original program.")
 MAY_BE_NEEDED = ("None of the {number} changes tried lowers the loss by as much as most mistakes do, but one may be needed: "
-                 "with {change} it falls from {before:.3f} to {after:.3f} ({share:.0%}). If that is a mistake, {verdict}. A sound "
-                 "model may also gain from a change, on a text of another kind than those that it was trained on.")
+                 "with {change} it falls from {before:.3f} to {after:.3f} ({share:.0%}). If that is a mistake, {verdict}. A "
+                 "sound model may also gain from a change, on a text of another kind than those that it was trained on.")
 MAY_BE_CHANCE = ("None of the {number} changes tried clearly lowers the loss, but {tokens:,} tokens are too few to be sure: "
                  "with {change} it falls from {before:.3f} to {after:.3f} ({share:.0%}), which may be chance. If it is not, "
                  "{verdict}. Try a longer text.")
@@ -75,11 +78,13 @@ def conclusion(diagnosis):
         return "The loss is not finite, so changes cannot be compared."
     if diagnosis.repeats:
         return REPEATS.format(different=diagnosis.different)
+    if diagnosis.says_nothing and not (diagnosis.hint or diagnosis.open_question or diagnosis.findings):
+        return SAYS_NOTHING
     beginning = "After that: " if diagnosis.findings else ""
     number = len({trial.change.done for trial in diagnosis.trials if trial.found == len(diagnosis.findings)})
     for sentence, mistake in ((MAY_BE_NEEDED, diagnosis.hint), (MAY_BE_CHANCE, diagnosis.open_question),
                               (LESS_SURE, diagnosis.explained), (WITHIN_CHANCE, diagnosis.by_chance)):
-        if mistake is not None:
+        if mistake is not None and (diagnosis.knows or sentence != WITHIN_CHANCE):
             said = sentence.format(
                 number=number, tokens=diagnosis.num_tokens, tempered=diagnosis.tempered, change=mistake.change.done,
                 verdict=mistake.change.verdict, before=mistake.before, after=mistake.after,

@@ -60,15 +60,19 @@ def search(model, task, diagnosis, thorough, progress):
             trials = try_changes(model, task, changes, judge, found=found, seconds=seconds, progress=progress)
             diagnosis.trials += trials
             best = judge.best(trials)
-            if "clear" not in best:
+            found_now = best.get("clear", best.get("far"))
+            if found_now is None:
                 diagnosis.hint, diagnosis.open_question = best.get("faint"), best.get("open")
                 diagnosis.explained, diagnosis.by_chance = best.get("explained"), best.get("chance")
                 break
-            diagnosis.findings.append(best["clear"])
-            if best["clear"].change.generic:
+            diagnosis.findings.append(found_now)
+            if found_now.change.generic:
                 break                           # the model is not restored, so there is nothing to compare with
-            kept.enter_context(best["clear"].change.made())
+            kept.enter_context(found_now.change.made())
             losses, tempered = tempered_losses(model, task)
+    if diagnosis.findings and not diagnosis.knows_well:
+        diagnosis.hint, *_ = diagnosis.findings             # the best of what leaves the model far from knowing the text
+        diagnosis.findings = []
 
 
 def tempered_losses(model, task):

@@ -174,7 +174,7 @@ def transposed(linears):
 
 
 def orders_of_layers(parts):
-    """Layers, or a part of each, are sorted as text (0, 1, 10, 11, 2, ...), reversed or counted from 1, or two are swapped."""
+    """Layers, or a part of each, are sorted as text (0, 1, 10, 11, 2, ...), reversed or moved by one, or two are swapped."""
     for stack in parts.stacks:
         kind = parts.name_of(stack)
         orders = usual_orders(len(stack.blocks))

@@ -6,7 +6,7 @@ from ...layers.embedding import Embedding
 from ...layers.linear import Linear
 from .changes import Note, Parts, kind_of
 from .number_formats import misread_numbers
-from .random_weights import untrained_matrices
+from .random_weights import block_of, untrained_matrices
 
 USUAL_EPS = {"gpt2": (1e-5,), "llama": (1e-5, 1e-6), "mistral": (1e-5,), "qwen2": (1e-6,), "llama2.c": (1e-5,),
              "bert": (1e-12,), "distilbert": (1e-12,), "roberta": (1e-5, 1e-12), "t5": (1e-6,)}
@@ -15,12 +15,12 @@ MANY = 0.3                              # share of negative gains that no traine
 PADDED = 1.1                            # rows of an embedding for each id of the tokenizer, at most
 
 
-def findings_without_text(model, tokenizer_size=None):
-    """Returns a list of Notes about weights and settings that look wrong, whatever the text."""
+def findings_without_text(model, tokenizer_size=None, ids=()):
+    """Returns a list of Notes about weights and settings that look wrong; `ids` are those of the text, if there is one."""
     parts = Parts(model)
     return [*broken_numbers(model), *misread_numbers(model), *untrained_matrices(model), *untouched(parts),
             *zero_biases(model), *negative_gains(parts), *equal_matrices(parts), *unusual_eps(parts),
-            *sizes_of_vocabulary(parts, tokenizer_size)]
+            *sizes_of_vocabulary(parts, tokenizer_size), *rows_of_text(parts, ids)]
 
 
 def broken_numbers(model):
@@ -75,20 +75,45 @@ def negative_gains(parts):
 def equal_matrices(parts):
     """The same matrix in two places where a file has two different ones."""
     seen = {}
+    equal = {}                                  # {(where, where the same was before): [name]}
     for name, module in parts.model.named_modules():
-        if isinstance(module, (Linear, Embedding)):
-            is_output = isinstance(module, Linear) and name == "output"
-            weight = module.weight.data.T if is_output else module.weight.data      # an output layer may equal the embedding
-            key = weight.shape, weight[0].tobytes()         # the first row tells most apart
-            other, first = seen.setdefault(key, (name, weight))
-            if first is weight or not np.array_equal(first, weight):
-                continue
-            if is_output:
-                yield Note(f"{name}.weight equals {other}.weight, although the two are not tied: the model is one with a "
-                           "tied output layer, or its own output layer was not taken from the file.", (f"{name}.weight",))
-            else:
-                yield Note(f"{name}.weight equals {other}.weight: one of them was filled with the other's values.",
-                           (f"{name}.weight",))
+        if not isinstance(module, (Linear, Embedding)):
+            continue
+        is_output = isinstance(module, Linear) and name == "output"
+        weight = module.weight.data.T if is_output else module.weight.data          # it may equal the embedding
+        key = weight.shape, weight[0].tobytes()             # the first row tells most apart
+        other, first = seen.setdefault(key, (name, weight))
+        if first is weight or not np.array_equal(first, weight):
+            continue
+        if is_output:
+            yield Note(f"{name}.weight equals {other}.weight, although the two are not tied: the model is one with a tied "
+                       "output layer, or its own output layer was not taken from the file.", (f"{name}.weight",))
+        else:
+            same_place = kind_of(name) == kind_of(other)
+            equal.setdefault((block_of(name), block_of(other)) if same_place else (name, other), []).append(name)
+    for (where, before), names in equal.items():
+        spoiled = tuple(f"{name}.weight" for name in names)
+        if where in names:
+            yield Note(f"{where}.weight equals {before}.weight: one of them was filled with the other's values.", spoiled)
+        else:
+            which = ", ".join(name.removeprefix(f"{where}.") for name in names)
+            yield Note(f"{where} has the same weights as {before} ({which}): one of the two was filled with the other's "
+                       "values.", spoiled)
+
+
+def rows_of_text(parts, ids):
+    """Tokens of the text whose rows of the embedding are zero, or equal to each other."""
+    for embedding in parts.word_embeddings()[:1]:
+        used = np.unique(ids)
+        rows = embedding.weight.data[used[used < embedding.vocab_size]]
+        zeros = np.count_nonzero(~rows.any(1))
+        alike = len(rows) - len(np.unique(rows, axis=0)) - max(zeros - 1, 0)
+        if zeros > 1:
+            yield Note(f"{zeros} tokens of the text have rows of the embedding that are 0: these rows were not taken from "
+                       "the file.")
+        if alike:
+            yield Note(f"{alike} tokens of the text have the same row of the embedding as another one: rows were repeated "
+                       "where the file has others, or has none.")
 
 
 def unusual_eps(parts):
