@@ -101,6 +101,10 @@ def orders_of_heads(attention, name):
     if features.shape[1] % 2 == 0:
         by_pairs = features.reshape(heads, 2, -1).swapaxes(1, 2)
         orders |= {"halves made pairs in": by_pairs, "pairs made halves in": np.argsort(by_pairs.ravel())}
+    for head in range(heads - 1) if name in ("key", "value") else ():
+        swapped = np.arange(heads)
+        swapped[[head, head + 1]] = head + 1, head
+        orders[f"the heads {head} and {head + 1} swapped in"] = features[swapped]
     found = {}
     for done, order in orders.items():
         found.setdefault(tuple(np.ravel(order).tolist()), done)

@@ -15,15 +15,15 @@ HINT = 0.01                             # share from which a gain is a hint, whi
 NEXT_HINT = 0.05                        # the same after a mistake that was found
 WELL, BARELY = 0.6, 0.9                 # shares of log V, the loss of guessing: a model knows a text well, or hardly
 EQUIVALENT = 0.1                        # share of the gain by which other changes may help less and still be as likely
-KINDS = "clear", "far", "faint", "open", "explained", "chance"
+KINDS = "clear", "far", "sure hint", "faint", "open", "explained", "chance"
 
 
 @dataclass
 class TriedChange:
     """A change and the loss with it, after `found` earlier findings were undone.
 
-    `losses` are those of all tokens, and `tempered` those with the logits multiplied by the factor that suits the text best;
-    both are None for a change that was given up after the first part of the text.
+    `losses` are those of all tokens, or None for a change that was given up after a part of the text; `tempered` those
+    with the logits multiplied by the factor that suits the text best, or None for a change that does not help visibly.
     """
 
     change: Change
@@ -61,21 +61,26 @@ class Judge:
     Parameters:
         task : LanguageTask
         losses, tempered : (N,), the losses with the logits as they are, and multiplied by the factor that suits the text
+        muted : (N,), the tempered losses without any block: weights that spoil the blocks make every change help that gives
+            the blocks less weight
         log_vocab : float
         found : int, the number of mistakes that were found before, on the text or without it
         spoiled : set of id of the Parameters that hold wrong values
         silent : bool, True if the text has too few different tokens to accuse a model
     """
 
-    def __init__(self, task, losses, tempered, log_vocab, *, found, spoiled, silent):
+    def __init__(self, task, losses, tempered, log_vocab, *, muted, found, spoiled, silent):
         self.task, self.losses, self.tempered, self.log_vocab = task, losses, tempered, log_vocab
-        self.found, self.spoiled, self.silent = found, spoiled, silent
+        self.muted, self.found, self.spoiled, self.silent = muted, found, spoiled, silent
 
     def is_promising(self, losses):
-        """Returns True if a change that gives these losses of the first tokens may help: all others are given up."""
-        differences = losses - self.losses[:len(losses)]
-        mean = differences.mean()
-        return mean < CHANCE * self.task.standard_error(differences) or mean < HINT * self.losses.mean()
+        """Returns True if a change that gives these losses of the first tokens may help visibly: all others are given up."""
+        gains = self.losses[:len(losses)] - losses
+        return gains.mean() + CHANCE * self.task.standard_error(gains) > HINT * self.losses.mean()
+
+    def is_visible(self, losses):
+        """Returns True if a change with these losses lowers the loss by so much that something has to be said."""
+        return losses.mean() < (1 - HINT) * self.losses.mean()
 
     def kind_of(self, trial):
         """Returns one of KINDS, or None if the change does not help.
@@ -93,10 +98,9 @@ class Judge:
                 return "far"
         if self.spoiled:                        # what is known to be wrong explains smaller gains
             return None
-        raw_share, raw_sigmas = self.gain(self.losses, trial.losses)
-        if raw_share < HINT:
+        if not self.is_visible(trial.losses):
             return None
-        if raw_sigmas < CHANCE:
+        if self.gain(self.losses, trial.losses)[1] < CHANCE:
             return "chance"
         if not trial.change.tempers:
             share, sigmas = self.gain(self.tempered, trial.tempered)
@@ -120,6 +124,10 @@ class Judge:
             return 0.0, 0.0
         return self.gain(self.losses, trial.losses)
 
+    def does_more_than_mute(self, trial):
+        """Returns True if a change helps more than leaving out all blocks, or shows itself which part does harm."""
+        return trial.change.generic or self.gain(self.muted, trial.losses)[0] > HINT
+
     def concerns_spoiled(self, change):
         """Returns True for a change of nothing but weights that are known to be wrong."""
         if not self.spoiled:
@@ -131,7 +139,10 @@ class Judge:
         """Returns {kind: ConversionMistake} with the best change of each kind, and with those that help as much."""
         by_kind = {}
         for trial in sorted(trials, key=lambda trial: trial.loss):
-            by_kind.setdefault(self.kind_of(trial), []).append(trial)
+            kind = self.kind_of(trial)
+            by_kind.setdefault(kind, []).append(trial)
+            if kind in ("far", "faint") and self.does_more_than_mute(trial):
+                by_kind.setdefault("sure hint", []).append(trial)
         before = float(self.losses.mean())
         best = {}
         for kind in KINDS:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...training.progress import Progress
 from .attention import changes_of_attention
-from .changes import Parts
+from .changes import Parts, edited
 from .embeddings_and_output import changes_of_ends
 from .heads import changes_of_heads
 from .judgment import Judge, TriedChange
@@ -22,7 +22,7 @@ from .swaps import changes_of_swaps
 
 ROUNDS = 3                              # mistakes that are looked for, one after another
 RARE_WORK = 2e12                        # tokens times weights for all rare changes, unless they are asked for
-FIRST_PART = 100                        # tokens after which most changes are given up
+FIRST_PARTS = 100, 400                  # tokens after which most changes are given up
 
 
 def changes_of(model):
@@ -48,21 +48,23 @@ def search(model, task, diagnosis, thorough, progress):
     if not np.isfinite(diagnosis.loss):
         return
     if thorough is None:
-        thorough = min(task.num_tokens, FIRST_PART) * model.num_parameters() * sum(
+        thorough = min(task.num_tokens, FIRST_PARTS[0]) * model.num_parameters() * sum(
             change.rare for change in changes_of(model)) <= RARE_WORK
     spoiled = {id(parameter) for name, parameter in model.named_parameters() if name in diagnosis.spoiled}
+    hint = None
     with contextlib.ExitStack() as kept:
         for found in range(ROUNDS):
-            judge = Judge(task, losses, tempered, diagnosis.log_vocab, found=found + len(diagnosis.notes), spoiled=spoiled,
-                          silent=diagnosis.repeats)
+            judge = Judge(task, losses, tempered, diagnosis.log_vocab, muted=muted_losses(model, task),
+                          found=found + len(diagnosis.notes), spoiled=spoiled, silent=diagnosis.repeats)
             diagnosis.tempered = float(tempered.mean())
             changes = [change for change in changes_of(model) if not change.rare or (thorough and not found)]
             trials = try_changes(model, task, changes, judge, found=found, seconds=seconds, progress=progress)
             diagnosis.trials += trials
             best = judge.best(trials)
+            hint = hint or best.get("sure hint", best.get("faint"))
             found_now = best.get("clear", best.get("far"))
             if found_now is None:
-                diagnosis.hint, diagnosis.open_question = best.get("faint"), best.get("open")
+                diagnosis.hint, diagnosis.open_question = best.get("sure hint", best.get("faint")), best.get("open")
                 diagnosis.explained, diagnosis.by_chance = best.get("explained"), best.get("chance")
                 break
             diagnosis.findings.append(found_now)
@@ -71,7 +73,7 @@ def search(model, task, diagnosis, thorough, progress):
             kept.enter_context(found_now.change.made())
             losses, tempered = tempered_losses(model, task)
     if diagnosis.findings and not diagnosis.knows_well:
-        diagnosis.hint, *_ = diagnosis.findings             # the best of what leaves the model far from knowing the text
+        diagnosis.hint = hint or diagnosis.findings[0]      # the best of what leaves the model far from knowing the text
         diagnosis.findings = []
 
 
@@ -81,23 +83,35 @@ def tempered_losses(model, task):
     return losses[0], losses[losses.mean(1).argmin()]
 
 
+def muted_losses(model, task):
+    """Returns the tempered loss of each token without any block."""
+    with edited([(stack, "blocks", []) for stack in Parts(model).stacks]), np.errstate(all="ignore"):
+        return tempered_losses(model, task)[1]
+
+
 def try_changes(model, task, changes, judge, *, found, seconds, progress):
     """Returns a TriedChange for each change; most are given up after the first part of the text."""
-    first_part = task.first_part(FIRST_PART)
+    parts = [task.first_part(tokens) for tokens in FIRST_PARTS if tokens < task.num_tokens]
     title = f"check (about {max(1, round(seconds * len(changes)))} s)"
     trials = []
     with Progress(len(changes), title, "change", silent=not progress) as bar:
         for change in changes:
             with change.made(), np.errstate(all="ignore"):
-                losses = token_losses(model, first_part)[0]
-                if judge.is_promising(losses):
-                    losses, tempered = tempered_losses(model, task)
-                    trials.append(TriedChange(change, float(losses.mean()), found, losses, tempered=tempered))
-                else:
-                    risen = losses.mean() - judge.losses[:len(losses)].mean()
-                    trials.append(TriedChange(change, float(judge.losses.mean() + risen), found))
+                trials.append(try_change(model, task, change, judge, parts=parts, found=found))
             bar.advance()
     return trials
+
+
+def try_change(model, task, change, judge, *, parts, found):
+    """Returns the TriedChange of a change that is made at the moment."""
+    for part in parts:
+        losses = token_losses(model, part)[0]
+        if not judge.is_promising(losses):
+            risen = losses.mean() - judge.losses[:len(losses)].mean()
+            return TriedChange(change, float(judge.losses.mean() + risen), found)
+    losses = token_losses(model, task)[0]
+    tempered = tempered_losses(model, task)[1] if judge.is_visible(losses) else None
+    return TriedChange(change, float(losses.mean()), found, losses, tempered=tempered)
 
 
 def vocabulary(model):

@@ -10,7 +10,7 @@ from ...layers.masks import causal_mask, combine_masks
 from ...layers.normalization import LayerNorm, RMSNorm
 from ...models.text_encoder import TextEncoder
 from ...module import Parameter
-from .changes import Change
+from .changes import Change, reordered_inputs, reordered_outputs
 
 GELUS = {"none": "the exact GELU", "tanh": "GELU with tanh"}            # by the approximation
 ACTIVATIONS = {"ReLU": ReLU, GELUS["none"]: GELU, GELUS["tanh"]: lambda: GELU("tanh"), "SiLU": SiLU}
@@ -27,6 +27,7 @@ def changes_of_blocks(parts):
     yield from eps_of_norms(parts)
     yield from activations(parts)
     yield from gates(parts)
+    yield from hidden_features(parts)
     yield from square_matrices(parts)
     yield from orders_of_layers(parts)
     yield from causal_encoder(parts)
@@ -147,6 +148,36 @@ def gates(parts):
         yield Change("gate and up swapped", "gate and up of the feed-forward layers swapped",
                      "gate and up were taken for each other", lambda: [
                          edit for layer in gated for edit in ((layer, "gate", layer.up), (layer, "up", layer.gate))])
+
+
+def hidden_features(parts):
+    """The hidden features of gate, up and down are in different orders, or gate and up were fused in another way."""
+    layers = parts.feed_forwards
+    features = np.arange(layers[0].up.d_out)
+    orders = {"in reverse order": features[::-1], "moved up by one": np.roll(features, 1),
+              "moved down by one": np.roll(features, -1)}
+    gated = hasattr(layers[0], "gate")
+    sides = {"inputs of `down`": ("down", reordered_inputs)}
+    if gated:
+        sides |= {f"outputs of `{name}`": (name, reordered_outputs) for name in ("gate", "up")}
+    for (side, (name, reordered)), (done, order) in itertools.product(sides.items(), orders.items()):
+        def edits(name=name, reordered=reordered, order=order):
+            return [edit for layer in layers for edit in reordered(getattr(layer, name), order)]
+
+        yield Change("order of the hidden features", f"the {side} {done}",
+                     f"the hidden features of the feed-forward layers are in another order in `{name}`", edits, rare=True)
+    if gated:
+        by_pairs = np.arange(2 * len(features)).reshape(2, -1).T.ravel()
+        for done, order in (("taken in turn", by_pairs), ("put together in turn and cut in halves", np.argsort(by_pairs))):
+            yield Change("splitting of the fused gate and up", f"the columns of the fused gate and up {done}",
+                         "gate and up are fused in the file in another way than they were split",
+                         lambda order=order: [edit for layer in layers for edit in split_again(layer, order)], rare=True)
+
+
+def split_again(layer, order):
+    """Returns the edits that split the fused matrix of gate and up, with its columns in another order, into halves."""
+    weight = np.concatenate([layer.gate.weight.data, layer.up.weight.data], 1)[:, order]
+    return [(linear, "weight", Parameter(part)) for linear, part in zip((layer.gate, layer.up), np.split(weight, 2, 1))]
 
 
 def square_matrices(parts):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ...data.plurals import counted
 from ...layers.embedding import Embedding
 from ...layers.linear import Linear
 from .changes import Note, Parts, kind_of
@@ -109,11 +110,11 @@ def rows_of_text(parts, ids):
         zeros = np.count_nonzero(~rows.any(1))
         alike = len(rows) - len(np.unique(rows, axis=0)) - max(zeros - 1, 0)
         if zeros > 1:
-            yield Note(f"{zeros} tokens of the text have rows of the embedding that are 0: these rows were not taken from "
-                       "the file.")
+            yield Note(f"The text uses {counted(zeros, 'row')} of the embedding with nothing but zeros: they were not taken "
+                       "from the file.")
         if alike:
-            yield Note(f"{alike} tokens of the text have the same row of the embedding as another one: rows were repeated "
-                       "where the file has others, or has none.")
+            yield Note(f"The text uses {counted(alike, 'row')} of the embedding with the same numbers as another: rows were "
+                       "repeated where the file has others, or has none.")
 
 
 def unusual_eps(parts):
