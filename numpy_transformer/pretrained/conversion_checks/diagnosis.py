@@ -85,11 +85,13 @@ def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_
     """Returns the Diagnosis of a model that was converted from someone else's weights.
 
     The loss of a text is measured with the model as it is, and with each of the commonest mistakes undone or done. A
-    change counts only if it lowers the loss by a tenth and by four standard errors, repeated passages counting as one
-    event, on a text with enough different tokens (24, or a quarter of a small vocabulary). It is compared with the
-    model whose logits are multiplied by the factor from 0 to 1 that suits the text best, because any change that makes
-    a model less sure of itself lowers its loss on texts that it does not know. The model is changed in place; at the
-    end it is exactly as before.
+    change is a finding only if the model then knows the text well, and if it lowers the loss by a tenth and by four
+    standard errors, repeated passages counting as one event, on a text with enough different tokens (24, or a quarter of
+    a small vocabulary). It is compared with the model whose logits are multiplied by the factor from 0 to 1 that suits
+    the text best, because any change that makes a model less sure of itself lowers its loss on texts that it does not
+    know. A change that helps less, or that leaves the model far from knowing the text, is a hint. Changes that leave a
+    part out show where a mistake lies that none of the others undoes. The model is changed in place; at the end it is
+    exactly as before.
 
     Parameters:
         model : CausalLanguageModel, MaskedLanguageModel or EncoderDecoder; other models get the checks without text

@@ -52,7 +52,7 @@ class ConversionMistake:
             return ""
         named = "; or ".join(f"with {other.done} ({other.verdict})" for other in self.others[:2])
         more = f"; and {len(self.others) - 2} more of this kind" if len(self.others) > 2 else ""
-        return f" Within chance, it falls as much {named}{more}."
+        return f" It falls nearly as much {named}{more}."
 
 
 class Judge:
@@ -104,7 +104,8 @@ class Judge:
             return "chance"
         if not trial.change.tempers:
             share, sigmas = self.gain(self.tempered, trial.tempered)
-        if share > (NEXT_HINT if self.found else HINT) and sigmas > CHANCE:
+        least = NEXT_HINT if self.found else HINT
+        if share > least and sigmas > CHANCE and trial.loss < self.log_vocab:
             return "faint" if sigmas > SIGMAS else "open"
         return "explained"
 

@@ -16,6 +16,7 @@ GELUS = {"none": "the exact GELU", "tanh": "GELU with tanh"}            # by the
 ACTIVATIONS = {"ReLU": ReLU, GELUS["none"]: GELU, GELUS["tanh"]: lambda: GELU("tanh"), "SiLU": SiLU}
 PARTS_OF_BLOCKS = {"attention": "the attention", "cross_attention": "the attention to the source",
                    "feed_forward": "the feed-forward layers", "norm1": "norm1", "norm2": "norm2", "norm3": "norm3"}
+GAINS = 1.0, 2.0, 4.0, 8.0             # of a final norm that is missing; those of the file are unknown
 EPS = 1e-12, 1e-8, 1e-6, 1e-5, 1e-3
 
 
@@ -94,8 +95,10 @@ def final_norms(parts):
             yield Change("final norm", f"the final norm of the {kind} left out", "this model has no final norm",
                          lambda stack=stack: [(stack, "norm", None)])
         elif block.pre_norm:
-            yield Change("final norm", f"a norm after the {kind}", "the final norm is missing",
-                         lambda stack=stack, block=block: [(stack, "norm", plain_norm(block.norm1))])
+            for gain in GAINS:
+                done = f"a norm with gains of {gain:g} after the {kind}"
+                yield Change("final norm", done, "the final norm is missing", lambda stack=stack, block=block, gain=gain: [
+                    (stack, "norm", plain_norm(block.norm1, gain))], rare=gain > 1)
     if isinstance(parts.model, TextEncoder):
         present = getattr(parts.model, "embedding_norm", None) is not None
         if present:
@@ -107,9 +110,10 @@ def final_norms(parts):
                          lambda: [(parts.model, "embedding_norm", plain_norm(parts.blocks[0].norm1))])
 
 
-def plain_norm(norm):
-    """Returns a norm of the same kind with gains of 1."""
+def plain_norm(norm, gain=1.0):
+    """Returns a norm of the same kind with equal gains."""
     new = type(norm)(norm.d_model, norm.eps)
+    new.gamma.data = np.full_like(new.gamma.data, gain)
     return new.astype(norm.gamma.data.dtype)
 
 
