@@ -18,6 +18,10 @@ EQUIVALENT = 0.1                        # share of the gain by which other chang
 KINDS = "clear", "far", "sure hint", "faint", "open", "explained", "chance"
 
 
+MAKES_UP = ("eps of the norms", "final norm", "norm of the embeddings", "gains of the norms", "kind of norm", "activation",
+            "scale of the scores", "scale of the embedding", "segments")
+
+
 @dataclass
 class TriedChange:
     """A change and the loss with it, after `found` earlier findings were undone.
@@ -55,6 +59,11 @@ class ConversionMistake:
         return f" It falls nearly as much {named}{more}."
 
 
+def makes_up(change):
+    """Returns True if a change may only make up for weights that are wrong, as it gives a part of the model less weight."""
+    return change.generic or change.topic in MAKES_UP
+
+
 class Judge:
     """Judges changes of a model in one round: with the model's losses, as it is and less sure of itself, to compare with.
 
@@ -64,14 +73,15 @@ class Judge:
         muted : (N,), the tempered losses without any block: weights that spoil the blocks make every change help that gives
             the blocks less weight
         log_vocab : float
-        found : int, the number of mistakes that were found before, on the text or without it
+        found : int, the number of mistakes that were found before on the text
+        noted : bool, True if the weights show something without a text
         spoiled : set of id of the Parameters that hold wrong values
         silent : bool, True if the text has too few different tokens to accuse a model
     """
 
-    def __init__(self, task, losses, tempered, log_vocab, *, muted, found, spoiled, silent):
+    def __init__(self, task, losses, tempered, log_vocab, *, muted, found, noted, spoiled, silent):
         self.task, self.losses, self.tempered, self.log_vocab = task, losses, tempered, log_vocab
-        self.muted, self.found, self.spoiled, self.silent = muted, found, spoiled, silent
+        self.muted, self.found, self.noted, self.spoiled, self.silent = muted, found, noted, spoiled, silent
 
     def is_promising(self, losses):
         """Returns True if a change that gives these losses of the first tokens may help visibly: all others are given up."""
@@ -90,7 +100,7 @@ class Judge:
         if self.silent or trial.losses is None or self.concerns_spoiled(trial.change):
             return None
         share, sigmas = self.gain_of_temperature(trial) if trial.change.tempers else self.gain(self.tempered, trial.losses)
-        excused = trial.change.mirrors or (self.spoiled and trial.change.generic)
+        excused = trial.change.mirrors or (self.spoiled and makes_up(trial.change))
         if sigmas > SIGMAS and not excused:
             if trial.loss < WELL * self.log_vocab and share > (NEXT_MARGIN if self.found else MARGIN):
                 return "clear"
@@ -104,7 +114,7 @@ class Judge:
             return "chance"
         if not trial.change.tempers:
             share, sigmas = self.gain(self.tempered, trial.tempered)
-        least = NEXT_HINT if self.found else HINT
+        least = NEXT_HINT if self.found or self.noted else HINT
         if share > least and sigmas > CHANCE and trial.loss < self.log_vocab:
             return "faint" if sigmas > SIGMAS else "open"
         return "explained"
