@@ -136,8 +136,13 @@ class Judge:
         return self.gain(self.losses, trial.losses)
 
     def does_more_than_mute(self, trial):
-        """Returns True if a change helps more than leaving out all blocks, or shows itself which part does harm."""
-        return trial.change.generic or self.gain(self.muted, trial.losses)[0] > HINT
+        """Returns False for a change that only gives all blocks less weight: it helps no more than leaving them out, and the
+        losses of the tokens are rather those without blocks than those of the model.
+        """
+        if trial.change.generic or self.gain(self.muted, trial.losses)[0] > HINT:
+            return True
+        with_blocks, without = np.corrcoef([trial.losses, self.losses, self.muted])[0, 1:]
+        return bool(with_blocks > without)
 
     def concerns_spoiled(self, change):
         """Returns True for a change of nothing but weights that are known to be wrong."""
