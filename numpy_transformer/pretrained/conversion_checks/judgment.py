@@ -14,10 +14,9 @@ NEXT_MARGIN = 0.2                       # the same for a second mistake, since t
 HINT = 0.01                             # share from which a gain is a hint, which sound models may gain as well
 NEXT_HINT = 0.05                        # the same after a mistake that was found
 WELL, BARELY = 0.6, 0.9                 # shares of log V, the loss of guessing: a model knows a text well, or hardly
+MUTING = 0.5                            # share of the gain of muting all blocks that shows which part does harm
 EQUIVALENT = 0.1                        # share of the gain by which other changes may help less and still be as likely
-KINDS = "clear", "far", "sure hint", "faint", "open", "explained", "chance"
-
-
+KINDS = "clear", "far", "hint", "open", "explained", "chance"
 MAKES_UP = ("eps of the norms", "final norm", "norm of the embeddings", "gains of the norms", "kind of norm", "activation",
             "scale of the scores", "scale of the embedding", "segments")
 
@@ -93,9 +92,10 @@ class Judge:
         return losses.mean() < (1 - HINT) * self.losses.mean()
 
     def kind_of(self, trial):
-        """Returns one of KINDS, or None if the change does not help.
+        """Returns one of KINDS, "faint", or None if the change does not help.
 
-        "clear" is a finding; "far" may be the first of two, and is a hint if no other makes the model know the text well.
+        "clear" is a finding; "far" may be the first of two, and is a hint like "faint" if no other makes the model know the
+        text well.
         """
         if self.silent or trial.losses is None or self.concerns_spoiled(trial.change):
             return None
@@ -155,14 +155,14 @@ class Judge:
         """Returns {kind: ConversionMistake} with the best change of each kind, and with those that help as much."""
         by_kind = {}
         for trial in sorted(trials, key=lambda trial: trial.loss):
-            kind = self.kind_of(trial)
-            by_kind.setdefault(kind, []).append(trial)
-            if kind in ("far", "faint") and self.does_more_than_mute(trial):
-                by_kind.setdefault("sure hint", []).append(trial)
+            by_kind.setdefault(self.kind_of(trial), []).append(trial)
         before = float(self.losses.mean())
+        hints = sorted(by_kind.get("far", []) + by_kind.get("faint", []), key=lambda trial: trial.loss)
+        by_kind["hint"] = [trial for trial in hints if self.does_more_than_mute(trial)
+                           and before - trial.loss > MUTING * (before - hints[0].loss)] or hints
         best = {}
         for kind in KINDS:
-            if kind in by_kind:
+            if by_kind.get(kind):
                 lowest = by_kind[kind][0].loss
                 alike = [trial for trial in by_kind[kind] if before - trial.loss >= (1 - EQUIVALENT) * (before - lowest)]
                 first, *others = sorted(alike, key=lambda trial: trial.change.generic)

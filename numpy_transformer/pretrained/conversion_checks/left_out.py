@@ -30,6 +30,7 @@ def changes_of_left_out(parts):
     yield from biases(parts)
     yield from plain_norms(parts)
     yield from positions(parts)
+    yield from transform(parts)
 
 
 def sublayers(parts):
@@ -73,3 +74,13 @@ def positions(parts):
         yield generic("positions left out", f"{called} left out",
                       f"{called} do more harm than good: they are in another order, or belong to another model",
                       lambda table=table: [(table, "weight", Parameter(np.zeros_like(table.weight.data)))], rare=True)
+
+
+def transform(parts):
+    """The layer before the output layer of a masked language model hands its input on."""
+    layer = getattr(parts.model, "transform", None)
+    if layer is not None:
+        identity = Parameter(np.eye(layer.d_in, layer.d_out, dtype=layer.weight.data.dtype))
+        yield generic("a sublayer left out", "the matrix before the output layer replaced by the identity",
+                      HARMFUL.format(part="the matrix before the output layer"), lambda: [
+                          (layer, "weight", identity), *parts.replace(layer.bias, np.zeros_like(layer.bias.data))], rare=True)

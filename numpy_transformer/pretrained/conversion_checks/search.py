@@ -61,10 +61,10 @@ def search(model, task, diagnosis, thorough, progress):
             trials = try_changes(model, task, changes, judge, found=found, seconds=seconds, progress=progress)
             diagnosis.trials += trials
             best = judge.best(trials)
-            hint = hint or best.get("sure hint", best.get("faint"))
+            hint = hint or best.get("hint")
             found_now = best.get("clear", best.get("far"))
             if found_now is None:
-                diagnosis.hint, diagnosis.open_question = best.get("sure hint", best.get("faint")), best.get("open")
+                diagnosis.hint, diagnosis.open_question = best.get("hint"), best.get("open")
                 diagnosis.explained, diagnosis.by_chance = best.get("explained"), best.get("chance")
                 break
             diagnosis.findings.append(found_now)
