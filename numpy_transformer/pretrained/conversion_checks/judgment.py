@@ -1,5 +1,6 @@
 """How much a change has to help: for a finding, for a hint, and for a word about it."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ HINT = 0.01                             # share from which a gain is a hint, whi
 NEXT_HINT = 0.05                        # the same after a mistake that was found
 WELL, BARELY = 0.6, 0.9                 # shares of log V, the loss of guessing: a model knows a text well, or hardly
 MUTING = 0.5                            # share of the gain of muting all blocks that shows which part does harm
+MUCH_MORE = 2.0                         # times the gain of a hint that a less certain change has to help to be said instead
 EQUIVALENT = 0.1                        # share of the gain by which other changes may help less and still be as likely
 KINDS = "clear", "far", "hint", "open", "explained", "chance"
 MAKES_UP = ("eps of the norms", "final norm", "norm of the embeddings", "gains of the norms", "kind of norm", "activation",
@@ -168,4 +170,7 @@ class Judge:
                 first, *others = sorted(alike, key=lambda trial: trial.change.generic)
                 best[kind] = ConversionMistake(first.change, before, first.loss, tuple(
                     other.change for other in others if other.change.generic == first.change.generic))
+        gains = {kind: before - mistake.after for kind, mistake in best.items()}
+        if gains.get("open", 0.0) > MUCH_MORE * gains.get("hint", math.inf):
+            del best["hint"]                    # a larger gain that is less sure
         return best
