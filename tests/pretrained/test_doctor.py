@@ -180,6 +180,13 @@ def test_magnitudes_tell_formats_apart():
     assert not is_usual(weight.astype(np.float16).byteswap()) and not is_usual(np.sign(weight))
 
 
+def test_quantized_weights_without_their_scale_are_seen():
+    model = small_model("llama")
+    weight = model.decoder.blocks[1].feed_forward.down.weight
+    weight.data = np.rint(100 * weight.data)
+    assert ["blocks.1.feed_forward.down.weight are whole numbers" in str(note) for note in diagnose(model).notes][0]
+
+
 def test_copied_blocks_and_rows_are_one_note_each():
     model = small_model("gpt2")
     rng = np.random.default_rng(0)

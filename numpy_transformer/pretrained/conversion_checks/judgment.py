@@ -27,15 +27,13 @@ MAKES_UP = ("eps of the norms", "final norm", "norm of the embeddings", "gains o
 class TriedChange:
     """A change and the loss with it, after `found` earlier findings were undone.
 
-    `losses` are those of all tokens, or None for a change that was given up after a part of the text; `tempered` those
-    with the logits multiplied by the factor that suits the text best, or None for a change that does not help visibly.
+    `losses` are those of all tokens, or None for a change that was given up after a part of the text.
     """
 
     change: Change
     loss: float
     found: int
     losses: np.ndarray | None = None
-    tempered: np.ndarray | None = None
 
 
 @dataclass
@@ -114,8 +112,6 @@ class Judge:
             return None
         if self.gain(self.losses, trial.losses)[1] < CHANCE:
             return "chance"
-        if not trial.change.tempers:
-            share, sigmas = self.gain(self.tempered, trial.tempered)
         least = NEXT_HINT if self.found or self.noted else HINT
         if share > least and sigmas > CHANCE and trial.loss < self.log_vocab:
             return "faint" if sigmas > SIGMAS else "open"

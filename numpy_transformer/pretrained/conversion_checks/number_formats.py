@@ -23,6 +23,16 @@ def misread_numbers(model):
                        tuple(names))
 
 
+def whole_numbers(model):
+    """Yields a Note about matrices of whole numbers: quantized weights that were not multiplied by their scale."""
+    names = tuple(name for name, parameter in model.named_parameters()
+                  if parameter.data.ndim == 2 and np.ptp(parameter.data) > 2
+                  and (parameter.data == np.rint(parameter.data)).all())
+    if names:
+        yield Note(f"The entries of {', '.join(names)} are whole numbers: these are quantized weights, which have to be "
+                   "multiplied by their scale.", names)
+
+
 def is_usual(array):
     """Returns True if the magnitudes of the nonzero entries spread as those of weights do."""
     array = np.abs(array[np.isfinite(array) & (array != 0)], dtype=np.float64)

@@ -110,8 +110,7 @@ def try_change(model, task, change, judge, *, parts, found):
             risen = losses.mean() - judge.losses[:len(losses)].mean()
             return TriedChange(change, float(judge.losses.mean() + risen), found)
     losses = token_losses(model, task)[0]
-    tempered = tempered_losses(model, task)[1] if judge.is_visible(losses) else None
-    return TriedChange(change, float(losses.mean()), found, losses, tempered=tempered)
+    return TriedChange(change, float(losses.mean()), found, losses)
 
 
 def vocabulary(model):

@@ -6,7 +6,7 @@ from ...data.plurals import counted
 from ...layers.embedding import Embedding
 from ...layers.linear import Linear
 from .changes import Note, Parts, kind_of
-from .number_formats import misread_numbers
+from .number_formats import misread_numbers, whole_numbers
 from .random_weights import block_of, untrained_matrices
 
 USUAL_EPS = {"gpt2": (1e-5,), "llama": (1e-5, 1e-6), "mistral": (1e-5,), "qwen2": (1e-6,), "llama2.c": (1e-5,),
@@ -19,7 +19,7 @@ PADDED = 1.1                            # rows of an embedding for each id of th
 def findings_without_text(model, tokenizer_size=None, ids=()):
     """Returns a list of Notes about weights and settings that look wrong; `ids` are those of the text, if there is one."""
     parts = Parts(model)
-    return [*broken_numbers(model), *misread_numbers(model), *untrained_matrices(model), *untouched(parts),
+    return [*broken_numbers(model), *misread_numbers(model), *whole_numbers(model), *untrained_matrices(model), *untouched(parts),
             *zero_biases(model), *negative_gains(parts), *equal_matrices(parts), *unusual_eps(parts),
             *sizes_of_vocabulary(parts, tokenizer_size), *rows_of_text(parts, ids)]
 
