@@ -19,8 +19,8 @@ PADDED = 1.1                            # rows of an embedding for each id of th
 def findings_without_text(model, tokenizer_size=None, ids=()):
     """Returns a list of Notes about weights and settings that look wrong; `ids` are those of the text, if there is one."""
     parts = Parts(model)
-    return [*broken_numbers(model), *misread_numbers(model), *whole_numbers(model), *untrained_matrices(model), *untouched(parts),
-            *zero_biases(model), *negative_gains(parts), *equal_matrices(parts), *unusual_eps(parts),
+    return [*broken_numbers(model), *misread_numbers(model), *whole_numbers(model), *untrained_matrices(model),
+            *untouched(parts), *zero_biases(model), *negative_gains(parts), *equal_matrices(parts), *unusual_eps(parts),
             *sizes_of_vocabulary(parts, tokenizer_size), *rows_of_text(parts, ids)]
 
 
