@@ -101,10 +101,11 @@ class Judge:
             return None
         share, sigmas = self.gain_of_temperature(trial) if trial.change.tempers else self.gain(self.tempered, trial.losses)
         excused = trial.change.mirrors or (self.spoiled and makes_up(trial.change))
+        knows_well = trial.loss < WELL * self.log_vocab
         if sigmas > SIGMAS and not excused:
-            if trial.loss < WELL * self.log_vocab and share > (NEXT_MARGIN if self.found else MARGIN):
+            if knows_well and share > (NEXT_MARGIN if self.found else MARGIN):
                 return "clear"
-            if trial.loss < BARELY * self.log_vocab and share > FAR_MARGIN and not self.spoiled:
+            if not knows_well and trial.loss < BARELY * self.log_vocab and share > FAR_MARGIN and not self.spoiled:
                 return "far"
         if self.spoiled:                        # what is known to be wrong explains smaller gains
             return None

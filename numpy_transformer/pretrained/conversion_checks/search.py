@@ -36,8 +36,8 @@ def changes_of(model):
 def search(model, task, diagnosis, thorough, progress):
     """Fills the diagnosis: round by round, the change that helps most is kept."""
     started = time.perf_counter()
-    token_losses(model, task)
-    seconds = time.perf_counter() - started     # of one loss, for the title of the progress bar
+    token_losses(model, task.first_part(FIRST_PARTS[0]))
+    seconds = time.perf_counter() - started     # of the loss after which most changes are given up, for the progress bar
     losses, tempered = tempered_losses(model, task)
     diagnosis.task = task.name
     diagnosis.num_tokens = task.num_tokens
