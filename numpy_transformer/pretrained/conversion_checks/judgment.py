@@ -63,7 +63,7 @@ def makes_up(change):
     return change.generic or change.topic in MAKES_UP
 
 
-class Judge:
+class ChangeJudge:
     """Judges changes of a model in one round: with the model's losses, as it is and less sure of itself, to compare with.
 
     Parameters:

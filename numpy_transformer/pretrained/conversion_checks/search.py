@@ -11,7 +11,7 @@ from .attention import changes_of_attention
 from .changes import Parts, edited
 from .embeddings_and_output import changes_of_ends
 from .heads import changes_of_heads
-from .judgment import Judge, TriedChange
+from .judgment import ChangeJudge, TriedChange
 from .left_out import changes_of_left_out
 from .losses import LEAST, LEAST_TO_ACCUSE, TEMPERATURES, token_losses
 from .reshaped import changes_of_reshaped
@@ -54,7 +54,7 @@ def search(model, task, diagnosis, thorough, progress):
     hint = None
     with contextlib.ExitStack() as kept:
         for found in range(ROUNDS):
-            judge = Judge(task, losses, tempered, diagnosis.log_vocab, muted=muted_losses(model, task),
+            judge = ChangeJudge(task, losses, tempered, diagnosis.log_vocab, muted=muted_losses(model, task),
                           found=found, noted=bool(diagnosis.notes), spoiled=spoiled, silent=diagnosis.repeats)
             diagnosis.tempered = float(tempered.mean())
             changes = [change for change in changes_of(model) if not change.rare or (thorough and not found)]
