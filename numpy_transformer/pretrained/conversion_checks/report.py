@@ -2,6 +2,7 @@
 
 import math
 
+from .judgment import MARGIN, WELL
 from .losses import COPIED
 
 FAINT = "eps of the norms", "activation"        # topics whose effect may be too small to be seen
@@ -11,9 +12,9 @@ NOTHING_TO_PREDICT = ("{model} predicts no tokens, so a text cannot show whether
 UNKNOWN = ("The loss is not clearly below that of guessing, and no change clearly lowers it, so this check cannot tell. "
            "The weights may be untrained, the text or the tokenizer may not be the model's, or several mistakes may "
            "hide each other.")
-SAYS_NOTHING = ("No change helps, and the logits tell nothing about the text, whatever they are multiplied by. Look first at "
-                "the output layer, which may be tied although the model has one of its own, and at the ids of the tokenizer. "
-                "The weights may also be untrained, or belong to a model of another kind of text.")
+SAYS_NOTHING = ("No change makes the model better than guessing, and its logits tell nothing about the text, whatever they "
+                "are multiplied by. Look first at the output layer, which may be tied although the model has one of its own, "
+                "and at the ids of the tokenizer. The weights may also be untrained, or belong to a model of another kind of text.")
 KNOWS_LITTLE = ("Since the model knows this text little, a mistake may still be hidden: try a longer text of the kind "
                 "that it was trained on.")
 REPEATS = ("The text has only {different} different tokens to predict, which is too few to accuse the conversion of a "
@@ -28,6 +29,9 @@ NO_SIGN = ("Nothing speaks for one of these mistakes. A mistake of another kind 
 MAY_BE_NEEDED = ("None of the {number} changes tried lowers the loss by as much as most mistakes do, but one may be needed: "
                  "with {change} it falls from {before:.3f} to {after:.3f} ({share:.0%}). If that is a mistake, {verdict}. A "
                  "sound model may also gain from a change, on a text of another kind than those that it was trained on.")
+STILL_FAR = ("With {change} the loss falls from {before:.3f} to {after:.3f} ({share:.0%}), but the model is then still far "
+             "from knowing the text. If that is a mistake, {verdict}. There may be another one as well, or the text may be "
+             "of another kind than those that the model was trained on.")
 MAY_BE_CHANCE = ("None of the {number} changes tried clearly lowers the loss, but {tokens:,} tokens are too few to be sure: "
                  "with {change} it falls from {before:.3f} to {after:.3f} ({share:.0%}), which may be chance. If it is not, "
                  "{verdict}. Try a longer text.")
@@ -82,14 +86,15 @@ def conclusion(diagnosis):
         return SAYS_NOTHING
     beginning = "After that: " if diagnosis.findings else ""
     number = len({trial.change.done for trial in diagnosis.trials if trial.found == len(diagnosis.findings)})
-    for sentence, mistake in ((MAY_BE_NEEDED, diagnosis.hint), (MAY_BE_CHANCE, diagnosis.open_question),
+    hinting = STILL_FAR if leaves_far(diagnosis) else MAY_BE_NEEDED
+    for sentence, mistake in ((hinting, diagnosis.hint), (MAY_BE_CHANCE, diagnosis.open_question),
                               (LESS_SURE, diagnosis.explained), (WITHIN_CHANCE, diagnosis.by_chance)):
         if mistake is not None and (diagnosis.knows or sentence != WITHIN_CHANCE):
             said = sentence.format(
                 number=number, tokens=diagnosis.num_tokens, tempered=diagnosis.tempered, change=mistake.change.done,
                 verdict=mistake.change.verdict, before=mistake.before, after=mistake.after,
                 share=1 - mistake.after / mistake.before)
-            return f"{beginning}{said}{mistake.equivalents() if sentence in (MAY_BE_NEEDED, MAY_BE_CHANCE) else ''}"
+            return f"{beginning}{said}{mistake.equivalents() if sentence in (hinting, MAY_BE_CHANCE) else ''}"
     if diagnosis.spoiled:
         return REPAIR_FIRST
     if diagnosis.findings:
@@ -100,6 +105,12 @@ def conclusion(diagnosis):
     if not diagnosis.knows_well:
         return f"{none} {KNOWS_LITTLE}"
     return f"{none} {ABOVE if diagnosis.notes else NO_SIGN}{faint(diagnosis)}"
+
+
+def leaves_far(diagnosis):
+    """Returns True for a hint that helps as much as a finding does, but leaves the model far from knowing the text."""
+    hint = diagnosis.hint
+    return hint is not None and WELL * diagnosis.log_vocab < hint.after < (1 - MARGIN) * hint.before
 
 
 def further(diagnosis, number):

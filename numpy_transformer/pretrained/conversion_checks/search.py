@@ -54,8 +54,8 @@ def search(model, task, diagnosis, thorough, progress):
     hint = None
     with contextlib.ExitStack() as kept:
         for found in range(ROUNDS):
-            judge = ChangeJudge(task, losses, tempered, diagnosis.log_vocab, muted=muted_losses(model, task),
-                          found=found, noted=bool(diagnosis.notes), spoiled=spoiled, silent=diagnosis.repeats)
+            judge = ChangeJudge(task, losses, tempered, diagnosis.log_vocab, muted=muted_losses(model, task), found=found,
+                                noted=bool(diagnosis.notes), spoiled=spoiled, silent=diagnosis.repeats)
             diagnosis.tempered = float(tempered.mean())
             changes = [change for change in changes_of(model) if not change.rare or (thorough and not found)]
             trials = try_changes(model, task, changes, judge, found=found, seconds=seconds, progress=progress)
