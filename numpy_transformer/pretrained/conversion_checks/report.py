@@ -14,7 +14,8 @@ UNKNOWN = ("The loss is not clearly below that of guessing, and no change clearl
            "hide each other.")
 SAYS_NOTHING = ("No change makes the model better than guessing, and its logits tell nothing about the text, whatever they "
                 "are multiplied by. Look first at the output layer, which may be tied although the model has one of its own, "
-                "and at the ids of the tokenizer. The weights may also be untrained, or belong to a model of another kind of text.")
+                "and at the ids of the tokenizer. The weights may also be untrained, or belong to a model of another kind of "
+                "text.")
 KNOWS_LITTLE = ("Since the model knows this text little, a mistake may still be hidden: try a longer text of the kind "
                 "that it was trained on.")
 REPEATS = ("The text has only {different} different tokens to predict, which is too few to accuse the conversion of a "
