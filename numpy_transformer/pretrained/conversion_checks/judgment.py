@@ -15,6 +15,7 @@ NEXT_MARGIN = 0.2                       # the same for a second mistake, since t
 HINT = 0.01                             # share from which a gain is a hint, which sound models may gain as well
 NEXT_HINT = 0.05                        # the same after a mistake that was found
 WELL, BARELY = 0.6, 0.9                 # shares of log V, the loss of guessing: a model knows a text well, or hardly
+COOLING = 0.6                           # share by which a factor of the logits lowers the loss only if it is a mistake
 MUTING = 0.5                            # share of the gain of muting all blocks that shows which part does harm
 MUCH_MORE = 2.0                         # times the gain of a hint that a less certain change has to help to be said instead
 EQUIVALENT = 0.1                        # share of the gain by which other changes may help less and still be as likely
@@ -127,12 +128,13 @@ class ChangeJudge:
         return gains.mean() / before.mean(), gains.mean() / max(self.task.standard_error(gains), 1e-12)
 
     def gain_of_temperature(self, trial):
-        """Returns the gain of a change that is itself a temperature: (0, 0), unless it comes near the best one on a text
-        that the model then knows well.
+        """Returns the gain of a change that is itself a temperature: (0, 0), unless it comes near the best one, and either
+        makes the model know the text well or lowers the loss by more than texts of other kinds ask for.
         """
-        if trial.loss > WELL * self.log_vocab or trial.loss > (1 + MARGIN) * self.tempered.mean():
-            return 0.0, 0.0
-        return self.gain(self.losses, trial.losses)
+        share, sigmas = self.gain(self.losses, trial.losses)
+        is_best = trial.loss < (1 + MARGIN) * self.tempered.mean()
+        is_needed = trial.loss < WELL * self.log_vocab or share > COOLING
+        return (share, sigmas) if is_best and is_needed else (0.0, 0.0)
 
     def does_more_than_mute(self, trial):
         """Returns False for a change that only gives all blocks less weight: it helps no more than leaving them out, and the
