@@ -124,7 +124,8 @@ def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_
     training, remembering = model.training, model.remembering
     model.eval()
     try:
-        search(model, task, diagnosis, thorough=thorough, progress=progress)
+        with np.errstate(all="ignore"):         # wrong weights overflow, which is no news here
+            search(model, task, diagnosis, thorough=thorough, progress=progress)
     finally:
         if training:
             model.train()

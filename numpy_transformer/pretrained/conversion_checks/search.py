@@ -85,7 +85,7 @@ def tempered_losses(model, task):
 
 def muted_losses(model, task):
     """Returns the tempered loss of each token without any block."""
-    with edited([(stack, "blocks", []) for stack in Parts(model).stacks]), np.errstate(all="ignore"):
+    with edited([(stack, "blocks", []) for stack in Parts(model).stacks]):
         return tempered_losses(model, task)[1]
 
 
@@ -96,7 +96,7 @@ def try_changes(model, task, changes, judge, *, found, seconds, progress):
     trials = []
     with Progress(len(changes), title, "change", silent=not progress) as bar:
         for change in changes:
-            with change.made(), np.errstate(all="ignore"):
+            with change.made():
                 trials.append(try_change(model, task, change, judge, parts=parts, found=found))
             bar.advance()
     return trials
