@@ -118,13 +118,15 @@ def diagnose(model, ids=None, mask_id=None, special_ids=(), sentinels=(), start_
             tokens = rows * int(np.clip(WORK / model.num_parameters(), LEAST_READ, MOST_READ))
         task = make_task(model, ids, mask_id=mask_id, special_ids=special_ids, sentinels=sentinels, start_id=start_id,
                          end_id=end_id, target=target, tokens=tokens)
-    diagnosis = Diagnosis(type(model).__name__, findings_without_text(model, tokenizer_size, words_of(ids, special_ids)))
+    with np.errstate(all="ignore"):             # wrong weights overflow, which is no news here
+        notes = findings_without_text(model, tokenizer_size, words_of(ids, special_ids))
+    diagnosis = Diagnosis(type(model).__name__, notes)
     if task is None:
         return diagnosis
     training, remembering = model.training, model.remembering
     model.eval()
     try:
-        with np.errstate(all="ignore"):         # wrong weights overflow, which is no news here
+        with np.errstate(all="ignore"):
             search(model, task, diagnosis, thorough=thorough, progress=progress)
     finally:
         if training:
