@@ -166,7 +166,7 @@ def print_findings(run, text):
     options = {"tokenizer_size": tokens.vocab_size, "special_ids": sorted({*named.values()}), "progress": True}
     if run.kind in ENCODERS:
         reader = run.reader
-        ids = reader.read(text)
+        ids = np.concatenate([[reader.cls_id], reader.pieces(text), reader.end]).astype(np.intp)    # not truncated
         options |= {"mask_id": reader.mask_id, "special_ids": sorted(reader.special_names),
                     "tokenizer_size": reader.vocab_size}
     elif run.kind in PAIRS:

@@ -110,6 +110,69 @@ def strided_heads(options, state):
             state[name] = new if "output" in name else new.T
 
 
+def redrawn(*parts, seed=3):
+    """The weights were not taken from the file, and are as they were drawn before training."""
+    def plant(options, state):
+        rng = np.random.default_rng(seed)
+        for name in names_of(state, *parts):
+            if name.endswith("weight"):
+                state[name] = (0.05 * rng.standard_normal(state[name].shape)).astype(np.float32)
+    return plant
+
+
+def heads_reversed(*parts):
+    """The heads of a projection come last to first."""
+    def plant(options, state):
+        for name in names_of(state, *parts):
+            old = state[name] if ".output." in name else state[name].T
+            d = len(old) // heads_of(options, name)
+            new = np.concatenate([old[start:start + d] for start in range(0, len(old), d)][::-1])
+            state[name] = new if ".output." in name else new.T
+    return plant
+
+
+def of_layers(order, *parts):
+    """These parts of layer i are those of layer order[i] of the file."""
+    def plant(options, state):
+        true = dict(state)
+        for name in names_of(state, *parts):
+            i = int(name.split(".")[2])
+            state[name] = true[name.replace(f".{i}.", f".{order[i]}.", 1)]
+    return plant
+
+
+def bfloat16_as_float16(*parts):
+    """The 16 bits of each bfloat16 number are read as those of a float16."""
+    def plant(options, state):
+        for name in names_of(state, *parts):
+            high = np.ascontiguousarray(state[name], np.float32).tobytes()
+            halves = b"".join(high[i + 2:i + 4] for i in range(0, len(high), 4))
+            state[name] = np.frombuffer(halves, "<f2").reshape(state[name].shape).astype(np.float32)
+    return plant
+
+
+def bytes_swapped(*parts):
+    """The four bytes of each number are read in the other order."""
+    def plant(options, state):
+        for name in names_of(state, *parts):
+            raw = np.ascontiguousarray(state[name], np.float32).tobytes()
+            turned = b"".join(raw[i:i + 4][::-1] for i in range(0, len(raw), 4))
+            state[name] = np.frombuffer(turned, np.float32).reshape(state[name].shape)
+    return plant
+
+
+def shuffled_columns(*parts):
+    """The outputs of a matrix are in an order that nobody could guess."""
+    def plant(options, state):
+        for name in names_of(state, *parts):
+            state[name] = state[name][..., np.random.default_rng(0).permutation(state[name].shape[-1])]
+    return plant
+
+
+def output_equal_to_embedding(options, state):
+    """The model is not tied, but its output layer was filled with the embedding."""
+    state["output.weight"] = np.array([[row[i] for row in state["embedding.weight"]]
+                                       for i in range(state["embedding.weight"].shape[1])])
 
 
 def to_neighbors(width, H):

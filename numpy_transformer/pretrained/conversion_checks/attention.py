@@ -151,7 +151,7 @@ def transposes(group, where, layer, rare=False):
     if len(kinds) > 1:
         kinds.append(tuple(name for (name,) in kinds))
     if len(kinds) == 5:
-        kinds.append(("query", "key", "value"))
+        kinds += [("query", "key", "value"), ("query", "key")]
     for kind in kinds:
         names = list(kind)
         text = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -4,6 +4,8 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from ...layers.blocks import Block
 from ...layers.embedding import Embedding
 from ...layers.feed_forward import FeedForward, SwiGLU
@@ -18,6 +20,27 @@ ABSENT = object()
 
 
 @dataclass(frozen=True)
+class Note:
+    """What weights or settings show without a text; str() is the sentence.
+
+    Parameters:
+        sentence : str
+        spoiled : tuple of names of the weights that certainly hold wrong values
+    """
+
+    sentence: str
+    spoiled: tuple = ()
+
+    def __str__(self):
+        return self.sentence
+
+
+def kind_of(name):
+    """Returns the name of a parameter or module with * for the numbers of blocks."""
+    return ".".join("*" if part.isdecimal() else part for part in name.split("."))
+
+
+@dataclass(frozen=True)
 class Change:
     """One change of a model, and the sentence about it: "With {done} the loss falls from 7.9 to 2.1: {verdict}."
 
@@ -28,6 +51,8 @@ class Change:
         edits : function that returns a list of (object, attribute, new value)
         rare : bool (False); True for a change that is tried only if there is time, after all others
         tempers : bool (False); True for a change that only multiplies the logits
+        generic : bool (False); True for a change that does not restore the right model, but shows which part spoils it
+        mirrors : bool (False); True for a change with which a model also reads a text that is written backwards
     """
 
     topic: str
@@ -36,6 +61,20 @@ class Change:
     edits: Callable
     rare: bool = False
     tempers: bool = False
+    generic: bool = False
+    mirrors: bool = False
+
+    def touched(self):
+        """Returns the set of id of the Parameters that the change replaces, or whose module it changes."""
+        found = set()
+        for owner, name, _ in self.edits():
+            value = getattr(owner, name, None)
+            if isinstance(value, Parameter):
+                found.add(id(value))
+                continue
+            modules = value if isinstance(value, list) else [value if isinstance(value, Module) else owner]
+            found |= {id(parameter) for module in modules for parameter in module.parameters()}
+        return found
 
     def made(self):
         """Returns a context manager: inside the block, the model is changed."""
@@ -92,6 +131,27 @@ class Parts:
 
     def all_of(self, kinds):
         return [module for module in self.modules if isinstance(module, kinds)]
+
+    def name_of(self, module):
+        """Returns the name of a module in the model."""
+        return next(name for name, each in self.model.named_modules() if each is module)
+
+    def side_of(self, table):
+        """Returns the stack whose relative positions these are."""
+        return "decoder" if table.causal else "encoder"
+
+    def by_kind(self, endings):
+        """Returns {name with * for the numbers of blocks: [parameter]} of the parameters whose names end so."""
+        kinds = {}
+        for name, parameter in self.model.named_parameters():
+            if name.split(".")[-1] in endings:
+                kinds.setdefault(kind_of(name), []).append(parameter)
+        return kinds
+
+    def filled(self, parameters, value):
+        """Returns the edits that fill parameters with a value, or with the mean of each for None."""
+        return [edit for parameter in parameters for edit in self.replace(parameter, np.full_like(
+            parameter.data, parameter.data.mean() if value is None else value))]
 
     def word_embeddings(self):
         """Returns the embeddings of tokens: all but that of segments."""

@@ -7,9 +7,16 @@ import numpy as np
 from ...layers.embedding import Unembedding
 from ...layers.linear import Linear
 from ...layers.relative_bias import RelativePositionBias
+from ...models.encoder_heads import MaskedLanguageModel
 from ...models.text_encoder import TextEncoder
 from ...module import Parameter
 from .changes import Change
+
+SHIFTS = 1, -1, 2, -2, 3, -3
+PARTS_OF_VOCABULARY = 8
+DISTANCES = 20, 32, 64, 128, 256
+BACKWARDS = "read backwards, unless the text is written backwards"
+SIDES = {"input": "embedding", "output": "output layer"}
 
 
 def changes_of_ends(parts):
@@ -38,12 +45,56 @@ def scale_of_embedding(parts):
 
 
 def shifted_ids(parts):
-    """All rows of the embedding are one off, because ids of special tokens were added or removed."""
-    for step in (1, -1):
+    """All rows of the embedding, of the output layer or of its bias are off, as special tokens were added or removed."""
+    for step in SHIFTS:
         yield Change("ids of the tokens", f"the ids of all tokens shifted by {step:+d}",
-                     "tokenizer and embedding disagree about the ids",
-                     lambda step=step: [edit for weight in word_weights(parts)
-                                        for edit in parts.replace(weight, np.roll(weight.data, -step, 0))])
+                     "tokenizer and embedding disagree about the ids", lambda step=step: shifted_weights(parts, step, "both"),
+                     rare=abs(step) > 1)
+        for part in range(1, PARTS_OF_VOCABULARY) if abs(step) == 1 else ():
+            first = part * parts.word_embeddings()[0].vocab_size // PARTS_OF_VOCABULARY
+            yield Change("ids of the tokens", f"the ids from about {first:,} on shifted by {step:+d}",
+                         "tokenizer and embedding disagree about the ids from one on, as if a token was added or left out",
+                         lambda step=step, first=first: shifted_weights(parts, step, "both", first), rare=True)
+        for side, called in SIDES.items():
+            if has_own_output(parts.model):
+                yield Change("ids of the tokens", f"the ids in the {called} shifted by {step:+d}",
+                             f"the rows of the {called} are not those of the tokenizer's ids",
+                             lambda step=step, side=side: shifted_weights(parts, step, side), rare=True)
+        bias = output_bias(parts.model)
+        if bias is not None:
+            yield Change("ids of the tokens", f"the ids of the output bias shifted by {step:+d}",
+                         "the entries of the output bias are not those of the tokenizer's ids",
+                         lambda step=step, bias=bias: parts.replace(bias, np.roll(bias.data, -step)), rare=True)
+
+
+def has_own_output(model):
+    """Returns True if a model has an output layer that is not tied to the embedding."""
+    return isinstance(getattr(model, "output", None), Linear) and not isinstance(model, TextEncoder)
+
+
+def output_bias(model):
+    """Returns the Parameter of the bias of the output layer, or None."""
+    return model.bias if isinstance(model, MaskedLanguageModel) else getattr(getattr(model, "output", None), "bias", None)
+
+
+def shifted_weights(parts, step, side, first=0):
+    """Returns the edits that shift the ids, from the first on, of the embedding ("input"), of the output layer ("output"),
+    or of both.
+    """
+    def shifted_rows(array):
+        return np.concatenate([array[:first], np.roll(array[first:], -step, 0)])
+
+    edits = []
+    if side != "output":
+        for weight in word_weights(parts):
+            edits += parts.replace(weight, shifted_rows(weight.data))
+    if side != "input" and has_own_output(parts.model):
+        weight = parts.model.output.weight
+        edits += parts.replace(weight, shifted_rows(weight.data.T).T)
+    if side == "both" and output_bias(parts.model) is not None:
+        bias = output_bias(parts.model)
+        edits += parts.replace(bias, shifted_rows(bias.data))
+    return edits
 
 
 def word_weights(parts):
@@ -53,12 +104,16 @@ def word_weights(parts):
 
 def shifted_positions(parts):
     """A learned table is read one or two rows too early or too late."""
-    for step in (1, 2, -1, -2):
-        if parts.position_tables:
-            yield Change("positions shifted", f"positions shifted by {step:+d}",
-                         "positions are counted from another number",
-                         lambda step=step: [(table, "weight", Parameter(shifted(table.weight.data, step)))
-                                            for table in parts.position_tables])
+    for step in (1, 2, -1, -2) if parts.position_tables else ():
+        yield Change("positions shifted", f"positions shifted by {step:+d}",
+                     "positions are counted from another number",
+                     lambda step=step: [(table, "weight", Parameter(shifted(table.weight.data, step)))
+                                        for table in parts.position_tables])
+    if parts.position_tables:
+
+        yield Change("positions shifted", "positions in reverse order", f"the table of positions is {BACKWARDS}",
+                     lambda: [(table, "weight", Parameter(table.weight.data[::-1])) for table in parts.position_tables],
+                     rare=True, mirrors=isinstance(parts.model, TextEncoder))
 
 
 def shifted(table, step):
@@ -83,12 +138,29 @@ def relative_positions(parts):
         side, now = ("decoder", "causal") if table.causal else ("encoder", "bidirectional")
         other = "bidirectional" if table.causal else "causal"
         yield Change("buckets of relative positions", f"{other} buckets of relative positions in the {side}",
-                     f"the buckets are {other} there, not {now}", lambda table=table: other_buckets(parts, table))
+                     f"the buckets are {other} there, not {now}",
+                     lambda table=table: other_buckets(parts, table, causal=not table.causal))
+        for distance in DISTANCES:
+            if distance != table.max_distance and table.near < distance:
+                yield Change("buckets of relative positions", f"max_distance = {distance} for the {side}",
+                             f"relative_attention_max_distance should be {distance} there, not {table.max_distance}",
+                             lambda table=table, distance=distance: other_buckets(parts, table, max_distance=distance),
+                             rare=True)
+        orders = {"buckets": lambda weight: weight[::-1], "heads": lambda weight: weight[:, ::-1],
+                  "two directions": lambda weight: np.roll(weight, len(weight) // 2, 0)}
+        for which, reordered in orders.items():
+            def reordered_rows(table=table, reordered=reordered):
+                return [(table, "weight", Parameter(reordered(table.weight.data)))]
+
+            yield Change("buckets of relative positions", f"the {which} of the relative positions of the {side} in the other "
+                         "order", f"these {which} are in another order in the file", reordered_rows,
+                         rare=True, mirrors=which == "two directions")
 
 
-def other_buckets(parts, table):
-    """Returns the edits that give attention a RelativePositionBias with the same weights and the other buckets."""
-    other = RelativePositionBias(table.num_heads, table.num_buckets, table.max_distance, not table.causal)
+def other_buckets(parts, table, **changes):
+    """Returns the edits that give attention a RelativePositionBias with the same weights and other buckets."""
+    settings = {"max_distance": table.max_distance, "causal": table.causal} | changes
+    other = RelativePositionBias(table.num_heads, table.num_buckets, **settings)
     other.weight = table.weight
     return [(module, "position_bias", other) for module in parts.modules
             if getattr(module, "position_bias", None) is table]

@@ -8,11 +8,14 @@ from ...module import Parameter
 from .changes import Change, reordered_inputs, reordered_outputs
 from .rotary import base_of
 
+PROJECTIONS = {"query": "q", "key": "k", "value": "v", "output": "the output matrix's rows"}
+
 
 def changes_of_heads(parts):
     """Yields the changes of the number of heads and of their grouping."""
     yield from numbers(parts)
     yield from tiled(parts.attentions)
+    yield from orders_in_one_projection(parts.attentions)
 
 
 def numbers(parts):
@@ -71,3 +74,39 @@ def tiled(group):
 def features(order, width):
     """Returns the order of the features of heads in the given order."""
     return np.arange(width).reshape(len(order), -1)[order].ravel()
+
+
+def orders_in_one_projection(group):
+    """The heads of q, k, v or the output alone, or the features of each head, are in another order than the others'."""
+    for name, called in PROJECTIONS.items():
+        for done, order in orders_of_heads(group[0], name).items():
+            def reordered(name=name, order=order):
+                change = reordered_inputs if name == "output" else reordered_outputs
+                return [edit for attention in group for edit in change(getattr(attention, name), order)]
+
+            yield Change("order of the heads of one projection", f"{done} {called}",
+                         f"the heads or features of {called} are in another order than those of the other projections",
+                         reordered, rare=True)
+
+
+def orders_of_heads(attention, name):
+    """Returns {what was done: order} of the features of one projection."""
+    width = attention.output.d_in if name == "output" else getattr(attention, name).d_out
+    heads = attention.num_kv_heads if name in ("key", "value") else attention.num_heads
+    features = np.arange(width).reshape(heads, -1)
+    orders = {"the heads in reverse order in": features[::-1], "the heads moved up by one in": np.roll(features, 1, 0),
+              "the heads moved down by one in": np.roll(features, -1, 0),
+              "the features of each head in reverse order in": features[:, ::-1],
+              "the heads strided in": features.reshape(-1, heads).T, "the heads side by side in": features.T}
+    if features.shape[1] % 2 == 0:
+        by_pairs = features.reshape(heads, 2, -1).swapaxes(1, 2)
+        orders |= {"halves made pairs in": by_pairs, "pairs made halves in": np.argsort(by_pairs.ravel())}
+    for head in range(heads - 1) if name in ("key", "value") else ():
+        swapped = np.arange(heads)
+        swapped[[head, head + 1]] = head + 1, head
+        orders[f"the heads {head} and {head + 1} swapped in"] = features[swapped]
+    found = {}
+    for done, order in orders.items():
+        found.setdefault(tuple(np.ravel(order).tolist()), done)
+    found.pop(tuple(range(width)), None)
+    return {done: np.array(order) for order, done in found.items()}

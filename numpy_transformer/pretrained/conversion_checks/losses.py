@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -38,12 +39,33 @@ class LanguageTask:
         self.different = len(np.unique(counted))
         self.groups = np.unique(np.stack([*before, counted]), axis=1, return_inverse=True)[1].ravel()
 
+    def first_part(self, tokens):
+        """Returns an object whose batches are the first rows of these, those with at least so many counted tokens."""
+        batches, counted = [], 0
+        for inputs, targets in self.batches:
+            counts = counted + np.cumsum((targets != IGNORE).sum(1))
+            rows = 1 + int(np.searchsorted(counts, tokens))
+            batches.append((tuple(ids[:rows] for ids in inputs), targets[:rows]))
+            counted = counts[-1]
+            if counted >= tokens:
+                break
+        return FirstPart(batches)
+
     def standard_error(self, values):
-        """Returns the standard error of the mean of values (N,), those of one group being as dependent as they are.
+        """Returns the standard error of the mean of values (n,), those of one group being as dependent as they are.
+
+        The values are those of the first n counted targets.
 
         It is sqrt(Σ_g (Σ_{i in g} (values_i - mean))²) / N, the usual one if each group has one value.
         """
-        return math.sqrt(np.sum(np.bincount(self.groups, values - values.mean()) ** 2)) / len(values)
+        return math.sqrt(np.sum(np.bincount(self.groups[:len(values)], values - values.mean()) ** 2)) / len(values)
+
+
+@dataclass
+class FirstPart:
+    """Some of the batches of a LanguageTask."""
+
+    batches: list
 
 
 def make_task(model, ids, mask_id=None, special_ids=(), sentinels=(), start_id=None, end_id=None, target=None,

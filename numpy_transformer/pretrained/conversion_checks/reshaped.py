@@ -21,6 +21,14 @@ def changes_of_reshaped(parts):
         yield Change("matrix reshaped", f"{which} read as (out, in) and transposed",
                      "the matrix was reshaped to (in, out) where it had to be transposed",
                      lambda linears=linears: [(linear, "weight", transposed_again(linear)) for linear in linears])
+        yield Change("matrix reshaped", f"{which} transposed and reshaped to (in, out)",
+                     "the matrix was transposed and then reshaped to its old shape",
+                     lambda linears=linears: [(linear, "weight", reshaped_again(linear)) for linear in linears])
+
+
+def reshaped_again(linear):
+    """Returns the weight that was reshaped to (out, in) before it was transposed."""
+    return Parameter(linear.weight.data.T.reshape(linear.weight.data.shape))
 
 
 def transposed_again(linear):

@@ -8,7 +8,7 @@ import numpy as np
 from ..llama import frequencies as llama_frequencies
 from .changes import Change, reordered_outputs
 
-BASES = 10_000.0, 500_000.0, 1_000_000.0
+BASES = 100.0, 1000.0, 10_000.0, 50_000.0, 500_000.0, 1_000_000.0, 10_000_000.0
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 500_000.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 8192}
 

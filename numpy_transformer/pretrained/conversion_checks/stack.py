@@ -1,5 +1,7 @@
 """Mistakes in the blocks: norms, feed-forward layers, and the order of the layers."""
 
+import itertools
+
 import numpy as np
 
 from ...layers.activations import GELU, ReLU, SiLU
@@ -8,10 +10,13 @@ from ...layers.masks import causal_mask, combine_masks
 from ...layers.normalization import LayerNorm, RMSNorm
 from ...models.text_encoder import TextEncoder
 from ...module import Parameter
-from .changes import Change
+from .changes import Change, reordered_inputs, reordered_outputs
 
 GELUS = {"none": "the exact GELU", "tanh": "GELU with tanh"}            # by the approximation
 ACTIVATIONS = {"ReLU": ReLU, GELUS["none"]: GELU, GELUS["tanh"]: lambda: GELU("tanh"), "SiLU": SiLU}
+PARTS_OF_BLOCKS = {"attention": "the attention", "cross_attention": "the attention to the source",
+                   "feed_forward": "the feed-forward layers", "norm1": "norm1", "norm2": "norm2", "norm3": "norm3"}
+GAINS = 1.0, 2.0, 4.0, 8.0             # of a final norm that is missing; those of the file are unknown
 EPS = 1e-12, 1e-8, 1e-6, 1e-5, 1e-3
 
 
@@ -23,6 +28,7 @@ def changes_of_blocks(parts):
     yield from eps_of_norms(parts)
     yield from activations(parts)
     yield from gates(parts)
+    yield from hidden_features(parts)
     yield from square_matrices(parts)
     yield from orders_of_layers(parts)
     yield from causal_encoder(parts)
@@ -83,14 +89,16 @@ def places_of_norms(parts):
 def final_norms(parts):
     """A norm after the last block, or after the embeddings, is missing, or should not be there."""
     for stack in parts.stacks:
-        kind = next(name for name, module in parts.model.named_modules() if module is stack)
+        kind = parts.name_of(stack)
         block = stack.blocks[0]
         if stack.norm is not None:
             yield Change("final norm", f"the final norm of the {kind} left out", "this model has no final norm",
                          lambda stack=stack: [(stack, "norm", None)])
         elif block.pre_norm:
-            yield Change("final norm", f"a norm after the {kind}", "the final norm is missing",
-                         lambda stack=stack, block=block: [(stack, "norm", plain_norm(block.norm1))])
+            for gain in GAINS:
+                done = f"a norm with gains of {gain:g} after the {kind}"
+                yield Change("final norm", done, "the final norm is missing", lambda stack=stack, block=block, gain=gain: [
+                    (stack, "norm", plain_norm(block.norm1, gain))], rare=gain > 1)
     if isinstance(parts.model, TextEncoder):
         present = getattr(parts.model, "embedding_norm", None) is not None
         if present:
@@ -102,9 +110,10 @@ def final_norms(parts):
                          lambda: [(parts.model, "embedding_norm", plain_norm(parts.blocks[0].norm1))])
 
 
-def plain_norm(norm):
-    """Returns a norm of the same kind with gains of 1."""
+def plain_norm(norm, gain=1.0):
+    """Returns a norm of the same kind with equal gains."""
     new = type(norm)(norm.d_model, norm.eps)
+    new.gamma.data = np.full_like(new.gamma.data, gain)
     return new.astype(norm.gamma.data.dtype)
 
 
@@ -145,6 +154,36 @@ def gates(parts):
                          edit for layer in gated for edit in ((layer, "gate", layer.up), (layer, "up", layer.gate))])
 
 
+def hidden_features(parts):
+    """The hidden features of gate, up and down are in different orders, or gate and up were fused in another way."""
+    layers = parts.feed_forwards
+    features = np.arange(layers[0].up.d_out)
+    orders = {"in reverse order": features[::-1], "moved up by one": np.roll(features, 1),
+              "moved down by one": np.roll(features, -1)}
+    gated = hasattr(layers[0], "gate")
+    sides = {"inputs of `down`": ("down", reordered_inputs)}
+    if gated:
+        sides |= {f"outputs of `{name}`": (name, reordered_outputs) for name in ("gate", "up")}
+    for (side, (name, reordered)), (done, order) in itertools.product(sides.items(), orders.items()):
+        def edits(name=name, reordered=reordered, order=order):
+            return [edit for layer in layers for edit in reordered(getattr(layer, name), order)]
+
+        yield Change("order of the hidden features", f"the {side} {done}",
+                     f"the hidden features of the feed-forward layers are in another order in `{name}`", edits, rare=True)
+    if gated:
+        by_pairs = np.arange(2 * len(features)).reshape(2, -1).T.ravel()
+        for done, order in (("taken in turn", by_pairs), ("put together in turn and cut in halves", np.argsort(by_pairs))):
+            yield Change("splitting of the fused gate and up", f"the columns of the fused gate and up {done}",
+                         "gate and up are fused in the file in another way than they were split",
+                         lambda order=order: [edit for layer in layers for edit in split_again(layer, order)], rare=True)
+
+
+def split_again(layer, order):
+    """Returns the edits that split the fused matrix of gate and up, with its columns in another order, into halves."""
+    weight = np.concatenate([layer.gate.weight.data, layer.up.weight.data], 1)[:, order]
+    return [(linear, "weight", Parameter(part)) for linear, part in zip((layer.gate, layer.up), np.split(weight, 2, 1))]
+
+
 def square_matrices(parts):
     """Square matrices outside attention have the right shape even if they are transposed."""
     verdict = "stored as (out, in) where (in, out) is wanted, or the reverse"
@@ -170,23 +209,49 @@ def transposed(linears):
 
 
 def orders_of_layers(parts):
-    """Layers sorted as text (0, 1, 10, 11, 2, ...), reversed, or counted from 1."""
+    """Layers, or a part of each, are sorted as text (0, 1, 10, 11, 2, ...), reversed or moved by one, or two are swapped."""
     for stack in parts.stacks:
-        number = len(stack.blocks)
-        as_text = sorted(range(number), key=str)
-        orders = {"sorted by number, not as text (0, 1, 10, 11, 2, ...)": np.argsort(as_text),
-                  "sorted as text (0, 1, 10, 11, 2, ...)": as_text,
-                  "in reverse order": range(number)[::-1],
-                  "moved up by one": np.roll(range(number), 1), "moved down by one": np.roll(range(number), -1)}
-        seen = {tuple(range(number))}
-        kind = next(name for name, module in parts.model.named_modules() if module is stack)
-        for done, order in orders.items():
-            order = tuple(map(int, order))
-            if order not in seen:
-                seen.add(order)
-                yield Change("order of the layers", f"the layers of the {kind} {done}",
-                             "the layers are in a wrong order",
-                             lambda stack=stack, order=order: [(stack, "blocks", [stack.blocks[i] for i in order])])
+        kind = parts.name_of(stack)
+        orders = usual_orders(len(stack.blocks))
+        for order, done in orders.items():
+            yield Change("order of the layers", f"the layers of the {kind} {done}", "the layers are in a wrong order",
+                         lambda stack=stack, order=order: [(stack, "blocks", [stack.blocks[i] for i in order])])
+        swaps = swapped_pairs(len(stack.blocks), orders)
+        for order, done in swaps.items():
+            yield Change("order of the layers", f"the layers of the {kind} with {done}", "the layers are in a wrong order",
+                         lambda stack=stack, order=order: [(stack, "blocks", [stack.blocks[i] for i in order])], rare=True)
+        for part, called in PARTS_OF_BLOCKS.items():
+            blocks = [block for block in stack.blocks if hasattr(block, part)]
+            for order, done in (orders | swaps).items() if len(blocks) == len(stack.blocks) else ():
+                yield Change("order of a part of the layers", f"{called} alone, of the {kind}, with the layers {done}",
+                             f"the weights of {called} are those of other layers",
+                             lambda blocks=blocks, part=part, order=order: [
+                                 (block, part, getattr(blocks[i], part)) for block, i in zip(blocks, order)], rare=True)
+
+
+def usual_orders(number):
+    """Returns {order: what was done} of the mistakes that concern all layers."""
+    as_text = sorted(range(number), key=str)
+    orders = {"sorted by number, not as text (0, 1, 10, 11, 2, ...)": np.argsort(as_text),
+              "sorted as text (0, 1, 10, 11, 2, ...)": as_text,
+              "in reverse order": range(number)[::-1],
+              "moved up by one": np.roll(range(number), 1), "moved down by one": np.roll(range(number), -1)}
+    found = {}
+    for done, order in orders.items():
+        found.setdefault(tuple(map(int, order)), done)
+    found.pop(tuple(range(number)), None)
+    return found
+
+
+def swapped_pairs(number, others):
+    """Returns {order: what was done} of the swaps of two layers, without other orders."""
+    found = {}
+    for one, two in itertools.combinations(range(number), 2):
+        order = list(range(number))
+        order[one], order[two] = two, one
+        if tuple(order) not in others:
+            found[tuple(order)] = f"{one} and {two} swapped"
+    return found
 
 
 def causal_encoder(parts):
