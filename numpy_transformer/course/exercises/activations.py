@@ -46,6 +46,7 @@ def gelu_backward(x, dy):
 EXERCISES = [
     Exercise(
         "09.1", minutes=5, lines=1,
+        number_sizes=("tiny", "large"),
         solution=relu_backward, reference=lambda x, dy: run_backward(ReLU(), x, dy), inputs=draw_pair, edges=corners,
         outputs=("dx",),
         mistakes=(

@@ -67,6 +67,8 @@ class Exercise:
             with `reference`
         kind : "write", "predict", "find the bug", "explain" or "question"
         size_letters : the letters of sizes that the task names, such as "TD"
+        number_sizes : in which of the sizes "tiny", "large" and "mixed" normal numbers are drawn once more
+        linked : groups of names of arguments that belong together, because one is computed from the others
         words : {key: text}; None: those of its number in texts/
     """
 
@@ -86,6 +88,8 @@ class Exercise:
     judge: Callable = None
     kind: str = "write"
     size_letters: str = ""
+    number_sizes: tuple = ("tiny", "large", "mixed")
+    linked: tuple = ()
     words: Mapping = None
 
     def __post_init__(self):
@@ -161,6 +165,10 @@ class Exercise:
         """Returns a name for each of the case's arrays."""
         return cases.labels(self, case)
 
+    def argument_names(self, case):
+        """Returns a name for each of the case's arguments, those of the calls after the inputs."""
+        return cases.argument_names(self, case)
+
     def letters(self, case):
         """Returns {name: value} of the numbers of a case that may be factors of a wrong answer."""
         return cases.factors(self, case)
@@ -170,7 +178,7 @@ class Exercise:
         """True if an answer is checked in float32 and returns arrays of floats, not only integers or one number."""
         drawn = self.cases(0)
         outputs = observe(self, self.solution, drawn[0]).outputs
-        return drawn[-1].role == "float32" and any(y.ndim and y.dtype.kind == "f" for y in outputs)
+        return any(case.role == "float32" for case in drawn) and any(y.ndim and y.dtype.kind == "f" for y in outputs)
 
     @functools.cached_property
     def code(self):

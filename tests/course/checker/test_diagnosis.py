@@ -83,8 +83,8 @@ def test_errors_are_one_mistake_if_they_say_the_same():
 
 
 @pytest.mark.parametrize("wrong, status", [
-    ("return dx * (1 + 1e-8), dw", "pass"), ("return dx * (1 + 1e-6), dw", "fail"),
-    ("return dx + 1e-7 * abs(dx).max(), dw", "fail"), ("return dx + 1e-10 * abs(dx).max(), dw", "pass"),
+    ("return dx * (1 + 1e-10), dw", "pass"), ("return dx * (1 + 1e-8), dw", "fail"),
+    ("return dx + 1e-7 * abs(dx).max(), dw", "fail"), ("return dx + 1e-12 * abs(dx).max(), dw", "pass"),
     ("return (dx * (1 + 5e-7)).astype(np.float32), dw", "pass"),
     ("return (dx * (1 + 5e-6)).astype(np.float32), dw", "fail"),
     ("return (dx * (1 + 5e-5)).astype(np.float32), dw", "fail"), ("return dx.astype(np.float16), dw", "fail"),
