@@ -52,15 +52,17 @@ def draw_cases(exercise, seed):
     def stream():
         return np.random.default_rng([seed, place, next(streams)])
 
-    def ordinary(rng, size):
-        return replace(draw_case(exercise, rng, *SIZES[0]), note=case_words(size))
+    def ordinary(rng, size=""):
+        case = draw_case(exercise, rng, *SIZES[0])
+        return replace(case, note=case_words(size)) if size else case
 
     cases = main_cases(exercise, stream)
     if len(cases) == 1:
         return cases
     single = [as_float32(cases[0])] if has_floats(cases[0]) else []
     other_sizes = further_cases.sizes(exercise, stream, ordinary)
-    other_values = further_cases.others(exercise, cases, main_cases(exercise, stream),
+    alike = ordinary(further_cases.Alike(np.random.default_rng([seed, place, 0]), stream()))
+    other_values = further_cases.others(exercise, cases, main_cases(exercise, stream), alike,
                                         lambda note: case_words("other_values", note=note))
     return [*cases, *single, *other_sizes, *other_values, replace(cases[0], role="again", reuses=cases[0])]
 

@@ -68,6 +68,8 @@ class Exercise:
         kind : "write", "predict", "find the bug", "explain" or "question"
         size_letters : the letters of sizes that the task names, such as "TD"
         number_sizes : in which of the sizes "tiny", "large" and "mixed" normal numbers are drawn once more
+        powers : {argument: power of ten} by which the arguments are multiplied in a further case each, for exercises
+            whose normal numbers cannot all be large
         linked : groups of names of arguments that belong together, because one is computed from the others
         words : {key: text}; None: those of its number in texts/
     """
@@ -89,6 +91,7 @@ class Exercise:
     kind: str = "write"
     size_letters: str = ""
     number_sizes: tuple = ("tiny", "large", "mixed")
+    powers: tuple = ()
     linked: tuple = ()
     words: Mapping = None
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..sandbox.inside.worker import BESIDE, Function, parts
 
 TINY, LARGE = 1e-6, 1e3                         # factors of all normal numbers of a case
-SMALLEST, LARGEST = -4, 1                       # powers of ten of the factors where sizes differ; half of the rows are smaller
+SMALLEST, LARGEST = -6, 1                       # powers of ten of the factors where sizes differ, and of the rows' own
 ZEROS = 0.15                                    # share of the zeros there, and of the rows that are all zero
 
 
@@ -30,13 +30,39 @@ class Numbers:
         values = self.rng.standard_normal(shape)
         if self.size != "mixed":
             return values * {"tiny": TINY, "large": LARGE}[self.size]
-        values = values * 10 ** self.rng.uniform(SMALLEST, LARGEST, np.shape(values))
+        lowest = np.where(self.rng.random(np.shape(values)) < 0.5, SMALLEST, 0)        # half of them are not small
+        values = values * 10 ** self.rng.uniform(lowest, LARGEST)
         kept = self.rng.random(np.shape(values)) >= ZEROS
         if np.ndim(values) > 1:
             rows = (*np.shape(values)[:-1], 1)
             values = values * 10 ** np.minimum(0, self.rng.uniform(SMALLEST, -SMALLEST, rows))
             kept &= self.rng.random(rows) >= ZEROS
         return values * kept
+
+    def __getattr__(self, name):
+        return getattr(self.rng, name)
+
+
+class Alike:
+    """A random generator whose arrays begin and end like those of another one. Single numbers are the same.
+
+    A program that knows its arguments by their first row, column or number takes the second case for the first.
+    """
+
+    def __init__(self, rng, other):
+        self.rng, self.other = rng, other
+
+    def standard_normal(self, shape=()):
+        return self.alike(self.rng.standard_normal(shape), self.other.standard_normal(shape))
+
+    def integers(self, *arguments, **keywords):
+        return self.alike(self.rng.integers(*arguments, **keywords), self.other.integers(*arguments, **keywords))
+
+    def alike(self, values, others):
+        if np.size(values) <= 1:
+            return values
+        others[0], others[..., 0], others.flat[-1] = values[0], values[..., 0], values.flat[-1]
+        return others
 
     def __getattr__(self, name):
         return getattr(self.rng, name)
@@ -55,16 +81,29 @@ def sizes(exercise, stream, draw):
         case = draw(rng, size)
         if rng.used:
             cases.append(replace(case, sizes={}, role="size"))
+    for powers in exercise.powers:
+        case = draw(stream(), "powers")
+        inputs = tuple(multiplied(value, 10.0 ** powers.get(name, 0))
+                       for name, value in zip(exercise.parameters, case.inputs))
+        cases.append(replace(case, inputs=inputs, sizes={}, role="size"))
     return cases
 
 
-def others(exercise, cases, redrawn, note):
+def multiplied(value, factor):
+    """Returns an argument, an array or nested arrays, times a number."""
+    if parts(value) is not None:
+        return type(value)(multiplied(part, factor) for part in value)
+    return value * factor if isinstance(value, np.ndarray) and factor != 1 else value
+
+
+def others(exercise, cases, redrawn, alike, note):
     """Returns each of these cases with other values, and some with a single other argument at a time.
 
     The latter are the first case and, for functions of numbers alone, all cases.
 
     Parameters:
         cases, redrawn : the same cases, drawn twice
+        alike : the first case with arrays that begin and end like its own
         note : function (note of a case) that returns the note of its repetition
     """
     pairs = [(cases[0], redrawn[0])]
@@ -73,7 +112,7 @@ def others(exercise, cases, redrawn, note):
     single = [(case, replace(case, inputs=inputs, calls=calls)) for case, other in pairs
               for inputs, calls in one_at_a_time(exercise, case, other)]
     return [replace(other, note=note(case.note), sizes={}, role="other", reuses=case)
-            for case, other in [*single, *zip(cases, redrawn)]
+            for case, other in [*single, (cases[0], alike), *zip(cases, redrawn)]
             if exact((case.inputs, case.calls)) != exact((other.inputs, other.calls))]
 
 

@@ -31,7 +31,7 @@ def some_step(rng, ranks, width):
     w, gradients = rng.standard_normal(ranks * width), rng.standard_normal((ranks, ranks * width))
     m, v = rng.standard_normal((2, ranks, width))
     numbers = [round(float(rng.uniform(*ends)), 3) for ends in ((0.05, 0.2), (0.6, 0.9), (0.92, 0.99))]
-    return w, gradients, m, v ** 2 + 0.1, int(rng.integers(3, 9)), *numbers, 0.1
+    return w, gradients, m, v ** 2 + 0.1, int(rng.integers(3, 9)), *numbers, round(float(rng.uniform(0.05, 0.2)), 3)
 
 
 def special_steps(rng):

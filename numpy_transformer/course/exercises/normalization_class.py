@@ -44,7 +44,6 @@ def use_twice(rng, shape, longer):
 EXERCISES = [
     Exercise(
         "08.3", minutes=20, lines=11,
-        number_sizes=("large", "mixed"),
         solution=LayerNorm, write=("forward", "backward"), given=(Parameter,),
         inputs=lambda rng, n: use_twice(rng, (*n.lead, n.D), 1),
         edges=lambda rng: [("uses_same_length", use_twice(rng, (3, 6), 0)),

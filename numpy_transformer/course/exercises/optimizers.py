@@ -32,7 +32,7 @@ def some_step(rng, n):
     """Draws a step in the middle of training, with an eps that is large enough to matter."""
     w, g, m, v = rng.standard_normal((4, *n.lead, n.D))
     numbers = [round(float(rng.uniform(*ends)), 3) for ends in ((0.05, 0.2), (0.6, 0.9), (0.92, 0.99))]
-    return w, g, m, v ** 2 + 0.1, int(rng.integers(3, 9)), *numbers, 0.1
+    return w, g, m, v ** 2 + 0.1, int(rng.integers(3, 9)), *numbers, round(float(rng.uniform(0.05, 0.2)), 3)
 
 
 def first_steps(rng):

@@ -1,5 +1,6 @@
 """Residual connections, backward, and stacks of them in the pre-norm order, forward, as functions of their parts."""
 
+import math
 from types import SimpleNamespace
 
 from ...models import Encoder
@@ -37,7 +38,8 @@ def draw_forward(rng, n, count=SUBLAYERS):
                         gamma=rng.uniform(0.5, 2, n.D))
     sublayers = [Function("lambda x: np.tanh(x @ w)" if i % 2 else "lambda x: np.tanh((x + x[..., ::-1, :]) @ w)",
                           w=normal(rng, n.D, n.D) / n.D ** 0.5) for i in range(count)]
-    return 1 + 2 * normal(rng, *n.lead, n.D), [norm() for _ in sublayers], sublayers, norm()
+    mean = math.hypot(*(rng.standard_normal() for _ in range(8))) / 3
+    return mean + 2 * normal(rng, *n.lead, n.D), [norm() for _ in sublayers], sublayers, norm()
 
 
 def other_counts(draw):
@@ -108,8 +110,7 @@ EXERCISES = [
         alternatives={
             "into its own array": {"return dy + f_b(dy)": "dx = dy.copy()\n    dx += f_b(dy)\n    return dx"}}),
     Exercise(
-        "10.2", minutes=10, lines=3,
-        number_sizes=("large", "mixed"),
+        "10.2", minutes=10, lines=3, number_sizes=("tiny", "large"),
         solution=pre_norm, reference=by_pre_norm, inputs=draw_forward, edges=other_counts(draw_forward),
         mistakes=(
             Mistake("RES-1", {"x = x + sublayer(norm(x))": "x = sublayer(norm(x))"}),

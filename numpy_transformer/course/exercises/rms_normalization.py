@@ -35,7 +35,6 @@ def by_rms_norm(x, gamma, eps, dy):
 EXERCISES = [
     Exercise(
         "16.1", minutes=5, lines=2,
-        number_sizes=("large", "mixed"),
         solution=rms_norm, reference=lambda x, gamma, eps: package_rms_norm(gamma, eps)(x),
         **inputs_and_edges(lambda x, gamma, beta, eps, dy: (x, gamma, eps)),
         mistakes=(
@@ -55,7 +54,6 @@ EXERCISES = [
                                    "                                / math.sqrt(len(gamma)), math.sqrt(eps))"}}),
     Exercise(
         "16.2", minutes=20, lines=6,
-        number_sizes=("large", "mixed"),
         solution=rms_norm_backward, reference=by_rms_norm, outputs=("dx", "dgamma"),
         **inputs_and_edges(lambda x, gamma, beta, eps, dy: (x, gamma, eps, dy)),
         mistakes=(

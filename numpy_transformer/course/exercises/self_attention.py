@@ -82,7 +82,7 @@ HIDDEN = "np.where(mask, scores, -np.inf)"
 EXERCISES = [
     Exercise(
         "07.6", minutes=45, lines=15,
-        number_sizes=("tiny", "mixed"),
+        number_sizes=("tiny", "mixed"), powers=({"query": 3, "key": -3}, {"query": -3, "key": 3, "value": 3, "output": 3}),
         solution=SelfAttention, write=("forward", "backward"), inputs=draw_twice, edges=tiny, reference=by_package,
         given=(Parameter, Linear, softmax, softmax_backward, split_heads, merge_heads),
         outputs=("y", "second y", "second dx", "third y", "third dx", "dx", "query.weight.grad", "query.bias.grad",
