@@ -30,6 +30,7 @@ def play_target(exercise, target, cases, change=lambda y: y):
     """Returns the ProgramRun of a function or class on these cases; `change` is applied to the outputs."""
     with np.errstate(all="ignore"):
         run = run_in_this_process(target, exercise, cases, None)
+    run.report.pop("takes", None)               # a mistake in the order of parameters is named by its results
     for result in run.results:
         result.outputs = [None if y is None else change(y) for y in result.outputs]
     return run

@@ -62,9 +62,9 @@ def tiny(rng):
 
 
 def far_below(rng):
-    """Queries and keys that are opposite in one feature of each head, so that all scores are about -60,000."""
+    """Queries and keys that are opposite in one feature of each head, so that all scores are about -20,000."""
     (num_heads, query, key, *others), calls = draw_twice(rng, SimpleNamespace(lead=(2, 4), S=3, D=6, H=2))
-    for (weight, bias), feature in ((query, 300), (key, -300)):
+    for (weight, bias), feature in ((query, 1e5), (key, -0.35)):
         weight[:, ::3] = 0
         bias[::3] = feature
     return (num_heads, query, key, *others), calls
