@@ -66,7 +66,7 @@ EXERCISES = [
         alternatives={"slope 1 at 0": {"x > 0": "x >= 0"}, "where": {"dy * (x > 0)": "np.where(x > 0, dy, 0)"}}),
     Exercise(
         "09.2", minutes=5, lines=3,
-        number_sizes=("tiny",), powers=({"x": 0.4},),
+        number_sizes=("tiny",), powers=({"x": 0.6},),
         solution=gelu, reference=lambda x: GELU("tanh")(x), inputs=lambda rng, n: draw_pair(rng, n)[:1],
         mistakes=(
             Mistake("GEL-1a", {"np.tanh(c * (x + 0.044715 * x ** 3))": "np.vectorize(math.erf)(x / math.sqrt(2))"}),
