@@ -56,18 +56,20 @@ def draw_cases(exercise, seed):
         case = draw_case(exercise, rng, *SIZES[0])
         return replace(case, note=case_words(size)) if size else case
 
-    cases = main_cases(exercise, stream)
+    drawn = every_size_and_edge(exercise, stream)
+    cases = [case for case in drawn if not case.role]
     if len(cases) == 1:
         return cases
     single = [as_float32(cases[0])] if has_floats(cases[0]) else []
-    other_sizes = further_cases.sizes(exercise, stream, ordinary)
+    other_sizes = [case for case in drawn if case.role] + further_cases.sizes(exercise, stream, ordinary)
     alike = ordinary(further_cases.Alike(np.random.default_rng([seed, place, 0]), stream()))
-    other_values = further_cases.others(exercise, cases, main_cases(exercise, stream), alike,
+    redrawn = [case for case in every_size_and_edge(exercise, stream) if not case.role]
+    other_values = further_cases.others(exercise, cases, redrawn, alike,
                                         lambda note: case_words("other_values", note=note))
     return [*cases, *single, *other_sizes, *other_values, replace(cases[0], role="again", reuses=cases[0])]
 
 
-def main_cases(exercise, stream):
+def every_size_and_edge(exercise, stream):
     """Returns one case for each of SIZES and the edge cases, each of SIZES with a random generator of its own."""
     cases = []
     for key, sizes, lead in SIZES:
@@ -75,8 +77,10 @@ def main_cases(exercise, stream):
         has_arguments = cases[0].inputs or cases[0].calls
         if not has_arguments:                   # a question: one case is enough
             return cases
-    edges = exercise.edges(stream())
-    return cases + [make_case(exercise, exercise.texts[f"case.{key}"], arguments, {}) for key, arguments in edges]
+    for key, arguments in exercise.edges(stream()):
+        edge = make_case(exercise, exercise.texts[f"case.{key}"], arguments, {})
+        cases.append(replace(edge, role="size") if key in exercise.further_edges else edge)
+    return cases
 
 
 def draw_case(exercise, rng, key, sizes, lead):

@@ -56,6 +56,7 @@ class Exercise:
         inputs : function (rng, n) that returns the arguments, where n holds the sizes and `lead`; for a class, the
             constructor's arguments and the calls
         edges : function (rng) that returns a list of (name, arguments) for edge cases
+        further_edges : names of edge cases that do not help to name mistakes, because answers with the same one differ
         outputs : names of the returned values; for a class, of what its calls return, followed by attribute paths
             such as "weight.grad"
         mistakes : the catalog of known mistakes
@@ -81,6 +82,7 @@ class Exercise:
     reference: Callable = None
     inputs: Callable = lambda rng, n: ()
     edges: Callable = lambda rng: []
+    further_edges: tuple = ()
     outputs: tuple = ("y",)
     mistakes: tuple = ()
     must_be_zero: dict = field(default_factory=dict)

@@ -126,6 +126,7 @@ EXERCISES = [
     Exercise(
         "20.2", minutes=10, lines=5,
         solution=combine_gradients, reference=by_targets, inputs=some_parts, edges=special_parts,
+        further_edges=("part_gradient_0", "part_not_finite"),
         outputs=("gradient",),
         must_be_zero={"entry_lie_between": outside},
         mistakes=(
