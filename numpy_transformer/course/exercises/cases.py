@@ -141,7 +141,8 @@ def labels(exercise, case):
 
 def argument_names(exercise, case):
     """Returns a name for each of the case's arguments, those of the calls after the inputs."""
-    calls = [case_words("argument", method=method.removeprefix(BESIDE)) for method, arguments in case.calls for _ in arguments]
+    calls = [case_words("argument", method=method.removeprefix(BESIDE))
+             for method, arguments in case.calls for _ in arguments]
     return [*exercise.parameters[:len(case.inputs)], *calls]
 
 

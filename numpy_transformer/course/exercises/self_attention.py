@@ -58,7 +58,8 @@ def draw_twice(rng, n):
 
 
 def tiny(rng):
-    return [("three_tokens", draw_twice(rng, SimpleNamespace(lead=(3,), S=3, D=4, H=2))), ("scores_far_below", far_below(rng))]
+    return [("three_tokens", draw_twice(rng, SimpleNamespace(lead=(3,), S=3, D=4, H=2))),
+            ("scores_far_below", far_below(rng))]
 
 
 def far_below(rng):
