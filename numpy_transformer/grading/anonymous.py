@@ -26,6 +26,7 @@ STAGES = {"shape": "a result of the wrong shape", "type": "a result of the wrong
           "arguments": "a function with other arguments", "time": "code that takes too long",
           "memory": "code that needs too much memory", "ended": "code that ends early",
           "arguments changed": "correct values, but an argument is changed in place",
+          "sizes": "values that are correct only for ordinary numbers",
           "repeated": "correct values, but a second call gives others", "float32": "correct in float64, but not in float32"}
 
 

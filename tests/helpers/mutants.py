@@ -93,13 +93,13 @@ def normalized(key):
     return f"{change} | {re.sub(r'[() ]', '', statement)}"
 
 
-def equivalents():
+def equivalents(folder=LISTS):
     """Returns {number: {normalized key: reason}} of the mutants that are as right as the solution.
 
     The lists are text files. A paragraph of lines that begin with "# " gives the reason for the entries that follow.
     """
     found, reason = {}, []
-    for path in sorted(LISTS.glob("*.txt")):
+    for path in sorted(folder.glob("*.txt")):
         reading_reason = False
         for line in path.read_text(encoding="utf-8").splitlines():
             if line.startswith("# "):

@@ -8,7 +8,8 @@ from ...texts import Message, listed
 def close(yours, right, all_right, single=False):
     """Returns a boolean array: which entries are correct.
 
-    The tolerance is 1e-7 relative plus 1e-9 of the largest entry. If `yours` is float32, it is 1e-6 of both, which
+    The tolerance is 1e-9 relative plus 1e-11 of the largest entry, which leaves room for any order of summation, but not
+    for a small number added in a wrong place, or for rounding in between. If `yours` is float32, it is 1e-6 of both, which
     computing in float32 keeps to but a wrong constant does not.
 
     Parameters:
@@ -17,7 +18,7 @@ def close(yours, right, all_right, single=False):
         single : the arguments were float32, too, so that `right` depends on numbers that the student's code never
             saw: the tolerance is 1e-4 and 1e-5
     """
-    rtol, atol = (1e-6, 1e-6) if yours.dtype == np.float32 else (1e-7, 1e-9)
+    rtol, atol = (1e-6, 1e-6) if yours.dtype == np.float32 else (1e-9, 1e-11)
     if single:
         rtol, atol = 1e-4, 1e-5
     largest = max(np.max(abs(other), initial=0, where=np.isfinite(other)) for other in map(np.asarray, all_right))

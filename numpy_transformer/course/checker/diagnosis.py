@@ -27,7 +27,7 @@ class AnswerKey:
 
     Attributes:
         cases : all cases
-        main_cases : the cases that are not repetitions of the first one
+        main_cases : the cases that are not further ones: repetitions, numbers of other sizes, or other values
         expected : an Observation of the reference for each main case; empty if the exercise has no reference
     """
 
@@ -38,7 +38,15 @@ class AnswerKey:
         self.expected = []
         if exercise.reference is not None:
             self.expected = [observe(exercise, exercise.reference, case) for case in self.main_cases]
-        self.variants, self.fingerprints, self.alone = {}, {}, {}
+        self.variants, self.fingerprints, self.alone, self.further = {}, {}, {}, {}
+
+    def expected_in(self, i):
+        """Returns an Observation of the reference in any case."""
+        if i < len(self.expected):
+            return self.expected[i]
+        if i not in self.further:
+            self.further[i] = observe(self.exercise, self.exercise.reference, self.cases[i])
+        return self.further[i]
 
     def variant(self, mistakes):
         """Returns the solution with these mistakes, or None if their edits touch the same text."""

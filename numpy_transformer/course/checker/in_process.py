@@ -11,7 +11,7 @@ import numpy as np
 
 from ..exercises.observation import copy_arrays
 from ..sandbox import CaseResult, ProgramRun
-from ..sandbox.inside.worker import describe_parameters, helper_call, instances, produce, report_error
+from ..sandbox.inside.worker import Arguments, describe_parameters, helper_call, produce, report_error, reused
 
 
 def run_in_this_process(answer, exercise, cases, file):
@@ -29,22 +29,39 @@ def run_in_this_process(answer, exercise, cases, file):
         warnings.simplefilter("default")
         warnings.showwarning = lambda message, kind, file, line, *_, **__: printed.write(
             f"{kind.__name__}: {message} (line {line}: {linecache.getline(file, line).strip()})\n")
-        results = [run_case(answer, exercise, case, file) for case in cases]
+        results = run_cases(answer, exercise, cases, file)
     return ProgramRun("", 0, time.process_time() - start, printed.getvalue(), parameters, results)
 
 
-def run_case(answer, exercise, case, file):
-    """Does for one case what the worker does for a file."""
-    inputs, calls = copy_arrays((case.inputs, case.calls))
+def run_cases(answer, exercise, cases, file):
+    """Runs the cases one after the other, and returns a CaseResult for each. Some use the arrays of an earlier one."""
+    given, results = {}, []
+    for case in cases:
+        given[case] = copy_arrays((case.inputs, case.calls))
+        if case.reuses in given:
+            given[case] = reused(given[case.reuses], given[case])
+        results.append(run_case(answer, exercise, given[case], file))
+    return results
+
+
+def run_case(answer, exercise, given, file):
+    """Does for one case what the worker does for a file.
+
+    Parameters:
+        given : (inputs, calls), which the answer may change
+    """
+    inputs, calls = given
+    arguments = Arguments(inputs, calls, np.ndarray)
     try:
         outputs = produce(answer, inputs, calls, exercise.paths)
     except (Exception, SystemExit) as error:
         names = names_around(answer)
         call = helper_call(error, file, {part.__name__: names[part.__name__] for part in exercise.given
                                           if hasattr(names.get(part.__name__), "__dict__")})
-        return CaseResult([], case.arrays(), {**report_error(error, file, bool(call)), **call})
-    arrays = [numeric(output) for output in outputs]
-    return CaseResult(arrays, instances((inputs, calls), np.ndarray), {"kinds": [type(y).__name__ for y in outputs]})
+        return CaseResult([], arguments.arrays, {**report_error(error, file, bool(call)), **call})
+    after = [array.copy() for array in arguments.arrays]        # the next case may use them again
+    report = {"kinds": [type(y).__name__ for y in outputs], "changed": list(map(str, arguments.changed()))}
+    return CaseResult([numeric(output) for output in outputs], after, report)
 
 
 def names_around(answer):

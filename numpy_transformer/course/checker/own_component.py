@@ -264,8 +264,8 @@ def compare(adapted, file, seed=0):
     comparisons = []
     for exercise in adapted.exercises():
         answer_key = AnswerKey(exercise, seed)
-        cases = [case for case in answer_key.cases if case.role != "float32"]
-        run = run_in_this_process(adapted.adapter(exercise), exercise, cases, file)
+        answer_key.cases = [case for case in answer_key.cases if case.role != "float32"]
+        run = run_in_this_process(adapted.adapter(exercise), exercise, answer_key.cases, file)
         wrong = adapted.forward_differs(exercise) or has_wrong_forward(answer_key, run)
         comparisons.append(ExerciseComparison(exercise, judge(answer_key, run), run.printed, wrong))
     return comparisons

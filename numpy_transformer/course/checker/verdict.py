@@ -126,7 +126,9 @@ def check_errors(answer_key, run):
     for i, result in enumerate(run.results):
         if "error" in result.report:
             error = about_error(result.report, answer_key.exercise.paths)
-            said = filter(None, [error, about_helper(result.report)])
+            said = tuple(filter(None, [error, about_helper(result.report)]))
+            if answer_key.cases[i].role in ("size", "other"):
+                return Verdict("error", "error", error, (*about_case(answer_key, i), *said))
             return diagnose(answer_key, run, "error", error, about_case(answer_key, i), said)
 
 
@@ -175,19 +177,47 @@ def check_values(answer_key, run):
     return describe_difference(answer_key, run, *wrong_output) if wrong_output else None
 
 
-def first_wrong_output(answer_key, run):
+def check_other_sizes(answer_key, run):
+    """Compares what is returned for very small and very large numbers. A mistake that shows only there has no name."""
+    found = first_wrong_output(answer_key, run, "size")
+    if found:
+        i, j, wrong, _ = found
+        note, said = difference(answer_key, run, i, j, wrong)
+        return Verdict("fail", "sizes", note, (Message("verdict.further.sizes"), *about_case(answer_key, i), *said))
+
+
+def check_other_values(answer_key, run):
+    """Compares what is returned for other values of the same shapes: programs that keep results return earlier ones."""
+    found = first_wrong_output(answer_key, run, "other")
+    if found:
+        i, j, wrong, _ = found
+        note, said = difference(answer_key, run, i, j, wrong)
+        if any(all(map(same_array, run.results[i].outputs, earlier.outputs)) for earlier in run.results[:i]):
+            note = Message("verdict.further.kept")
+            said = (note,)
+        return Verdict("fail", "repeated", note, (*about_case(answer_key, i), *said))
+
+
+def first_wrong_output(answer_key, run, role=""):
     """Returns (case, output, where its entries are wrong, stage) of the first wrong output, or None.
 
     The first two are indices. NaN and infinity come first.
+
+    Parameters:
+        role : of the cases that are compared; "": the main cases
     """
+    compared = [i for i, case in enumerate(answer_key.cases) if case.role == role]
     for stage in ("finite", "values"):
-        for i, (result, expected) in enumerate(zip(run.results, answer_key.expected)):
-            for j in range(len(answer_key.exercise.outputs)):
-                yours, right = np.asarray(result.outputs[j], float), np.asarray(expected.outputs[j], float)
+        for i in compared:
+            returned, all_expected = run.results[i].outputs, answer_key.expected_in(i).outputs
+            for j, expected in enumerate(all_expected):
+                if returned[j].shape != expected.shape:
+                    return i, j, None, stage
+                yours, right = np.asarray(returned[j], float), np.asarray(expected, float)
                 if stage == "finite":
                     wrong = np.isfinite(right) & ~np.isfinite(yours)
                 else:
-                    wrong = ~close(result.outputs[j], right, expected.outputs)
+                    wrong = ~close(returned[j], right, all_expected)
                 if wrong.any():
                     return i, j, wrong, stage
     return None
@@ -195,14 +225,28 @@ def first_wrong_output(answer_key, run):
 
 def describe_difference(answer_key, run, i, j, wrong, stage):
     """Returns the Verdict on output j of case i, whose entries are wrong where `wrong` is True."""
+    note, said = difference(answer_key, run, i, j, wrong)
+    return diagnose(answer_key, run, stage, note, about_case(answer_key, i), said)
+
+
+def difference(answer_key, run, i, j, wrong):
+    """Returns the Message on what is wrong in output j of case i, and those for the student.
+
+    Parameters:
+        wrong : array that is True at wrong entries; None if the shape is wrong
+    """
     name, returned = answer_key.exercise.outputs[j], run.results[i].outputs[j]
-    all_expected = answer_key.expected[i].outputs
+    all_expected = answer_key.expected_in(i).outputs
     expected = np.asarray(all_expected[j])
+    if wrong is None:
+        note = Message("verdict.shape.wrong", name=name, shape=str(returned.shape), expected=str(expected.shape),
+                       difference=compare_shapes(returned.shape, expected.shape))
+        return note, (note,)
     yours, right = np.asarray(returned, float), np.asarray(expected, float)
     if answer_key.exercise.hides_answers:
         value = f"{yours + 0.0:.6g}" if yours.ndim == 0 else yours.tolist()
-        return diagnose(answer_key, run, stage, Message("verdict.values.hidden", name=name), about_case(answer_key, i),
-                        [Message("verdict.values.hidden_value", name=name, value=str(value))])
+        return (Message("verdict.values.hidden", name=name),
+                (Message("verdict.values.hidden_value", name=name, value=str(value)),))
     error = np.where(wrong, np.nan_to_num(abs(yours - right), nan=np.inf), -1)
     index = tuple(map(int, np.unravel_index(np.argmax(error), right.shape)))
     kind = expected.dtype.kind
@@ -213,7 +257,7 @@ def describe_difference(answer_key, run, i, j, wrong, stage):
     said = [Message(f"verdict.values.{key if index else 'number'}", name=name, index=str(list(index)), **values),
             distance and Message("verdict.values.whole", name=name, distance=distance),
             lost_precision(name, returned, expected, all_expected), *broken_invariants(answer_key, run, i)]
-    return diagnose(answer_key, run, stage, note, about_case(answer_key, i), filter(None, said))
+    return note, tuple(filter(None, said))
 
 
 def broken_invariants(answer_key, run, i):
@@ -221,7 +265,7 @@ def broken_invariants(answer_key, run, i):
     messages = []
     for sentence, measure in answer_key.exercise.invariants:
         try:
-            size = float(np.max(abs(measure(answer_key.main_cases[i].inputs, run.results[i].outputs)), initial=0))
+            size = float(np.max(abs(measure(answer_key.cases[i].inputs, run.results[i].outputs)), initial=0))
         except Exception:                       # an invariant is written for correct answers and may fail on others
             continue
         if 1e-6 < size < math.inf:
@@ -280,6 +324,12 @@ def check_arguments_unchanged(answer_key, run):
         for i in changed(case.arrays(), result.after):
             note = Message("verdict.right_values.changed", argument=answer_key.exercise.labels(case)[i])
             return diagnose(answer_key, run, "arguments changed", note, right=True)
+        names = answer_key.exercise.argument_names(case)
+        altered = [names[int(place)] for place in reported(result.report, "changed", list)
+                   if place.isdecimal() and int(place) < len(names)]
+        if altered:                             # not an array, but a list, its order, or what it consists of
+            note = Message("verdict.right_values.changed", argument=altered[0])
+            return Verdict("fail", "arguments changed", note, right=True)
 
 
 def check_second_call(answer_key, run):
@@ -301,5 +351,5 @@ def check_float32(answer_key, run):
                 return Verdict("fail", "float32", note, right=True)
 
 
-CHECKS = (check_loading, check_ending, check_errors, check_types, check_shapes, check_values, check_arguments_unchanged,
-          check_second_call, check_float32)
+CHECKS = (check_loading, check_ending, check_errors, check_types, check_shapes, check_values, check_other_sizes,
+          check_other_values, check_arguments_unchanged, check_second_call, check_float32)

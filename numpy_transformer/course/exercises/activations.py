@@ -46,6 +46,7 @@ def gelu_backward(x, dy):
 EXERCISES = [
     Exercise(
         "09.1", minutes=5, lines=1,
+        number_sizes=("tiny", "large"),
         solution=relu_backward, reference=lambda x, dy: run_backward(ReLU(), x, dy), inputs=draw_pair, edges=corners,
         outputs=("dx",),
         mistakes=(
@@ -65,6 +66,7 @@ EXERCISES = [
         alternatives={"slope 1 at 0": {"x > 0": "x >= 0"}, "where": {"dy * (x > 0)": "np.where(x > 0, dy, 0)"}}),
     Exercise(
         "09.2", minutes=5, lines=3,
+        number_sizes=("tiny",), powers=({"x": 0.6},),
         solution=gelu, reference=lambda x: GELU("tanh")(x), inputs=lambda rng, n: draw_pair(rng, n)[:1],
         mistakes=(
             Mistake("GEL-1a", {"np.tanh(c * (x + 0.044715 * x ** 3))": "np.vectorize(math.erf)(x / math.sqrt(2))"}),
@@ -84,6 +86,7 @@ EXERCISES = [
         alternatives={"with a sigmoid": {"x * (1 + t) / 2": "x / (1 + np.exp(-2 * c * (x + 0.044715 * x * x * x)))"}}),
     Exercise(
         "09.3", minutes=15, lines=5,
+        number_sizes=("tiny",), powers=({"x": 0.4, "dy": 3},),
         solution=gelu_backward, reference=lambda x, dy: run_backward(GELU("tanh"), x, dy), inputs=draw_pair,
         outputs=("dx",),
         mistakes=(

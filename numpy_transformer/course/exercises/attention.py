@@ -67,6 +67,8 @@ SCALE = " / math.sqrt(q.shape[-1])"
 EXERCISES = [
     Exercise(
         "05.1", minutes=15, lines=3, size_letters="TSd",
+        number_sizes=("tiny", "mixed"),
+        powers=({"q": 3, "k": -3}, {"q": -3, "k": 3, "v": 3}),
         solution=attention, reference=by_attention, given=(softmax,), outputs=("y", "p"),
         inputs=draw_forward, edges=edges,
         must_be_zero={"rows_p_sum": lambda inputs, outputs: outputs[1].sum(-1) - 1},
@@ -95,6 +97,8 @@ EXERCISES = [
                                               "    p = p / p.sum(-1, keepdims=True)"}}),
     Exercise(
         "05.2", minutes=25, lines=7, size_letters="TSd",
+        number_sizes=("tiny", "mixed"),
+        powers=({"q": 3, "k": -3}, {"q": -3, "k": 3, "v": 3, "dy": 3}), linked=(("q", "k", "p"),),
         solution=attention_backward, reference=by_attention_backward, given=(softmax_backward,),
         inputs=lambda rng, n: with_gradient(rng, *draw_forward(rng, n)), edges=edges_backward,
         outputs=("dq", "dk", "dv"),

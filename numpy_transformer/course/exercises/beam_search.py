@@ -87,6 +87,7 @@ def other_beams(rng):
 EXERCISES = [
     Exercise(
         "13.3", minutes=40, lines=15,
+        number_sizes=(), linked=(("model", "bos", "eos", "max_len"),),
         solution=beam_search, reference=by_beam_search, inputs=draw_beam, edges=other_beams, outputs=("ids", "score"),
         given=(log_softmax,),
         mistakes=(

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from ...texts import texts_of
-from ..sandbox.inside.worker import Function, instances
+from ..sandbox.inside.worker import BESIDE, Function, instances
+from . import further_cases
 
 # All sizes and all ratios of sizes differ, so that a wrong factor can be attributed to one of them. The square case
 # hides a missing transpose from the shape check. The third entry lists the leading axes of arguments of shape (..., n).
@@ -32,7 +33,8 @@ class Case:
     inputs: tuple
     calls: tuple = ()                           # (method, arguments) in order
     sizes: dict = field(default_factory=dict)   # {letter: size}
-    role: str = ""                              # "again" or "float32" if it repeats the first case
+    role: str = ""                              # "again", "float32", "size" or "other" if it is not a main case
+    reuses: "Case" = None                       # an earlier case, whose arrays get the values of this one
 
     def arrays(self):
         """Returns all arrays among the arguments, in order."""
@@ -40,30 +42,55 @@ class Case:
 
 
 def draw_cases(exercise, seed):
-    """Returns the cases of one seed.
+    """Returns the cases of one seed: the main cases, and those that only a right answer to these has to pass.
 
-    The first case is repeated at the end to see whether the second call gives the same result. If it has floating-point
-    arrays, it is repeated once more in float32.
+    The first case is repeated in float32 if it has floating-point arrays, and once more at the end, to see whether the
+    second call gives the same result. further_cases.py describes those in between.
     """
     streams, place = itertools.count(), int(exercise.number.replace(".", ""))        # each exercise has its own
+
+    def stream():
+        return np.random.default_rng([seed, place, next(streams)])
+
+    def ordinary(rng, size=""):
+        case = draw_case(exercise, rng, *SIZES[0])
+        return replace(case, note=case_words(size)) if size else case
+
+    drawn = every_size_and_edge(exercise, stream)
+    cases = [case for case in drawn if not case.role]
+    if len(cases) == 1:
+        return cases
+    single = [as_float32(cases[0])] if has_floats(cases[0]) else []
+    other_sizes = [case for case in drawn if case.role] + further_cases.sizes(exercise, stream, ordinary)
+    alike = ordinary(further_cases.Alike(np.random.default_rng([seed, place, 0]), stream()))
+    redrawn = [case for case in every_size_and_edge(exercise, stream) if not case.role]
+    other_values = further_cases.others(exercise, cases, redrawn, alike,
+                                        lambda note: case_words("other_values", note=note))
+    return [*cases, *single, *other_sizes, *other_values, replace(cases[0], role="again", reuses=cases[0])]
+
+
+def every_size_and_edge(exercise, stream):
+    """Returns one case for each of SIZES and the edge cases, each of SIZES with a random generator of its own."""
     cases = []
     for key, sizes, lead in SIZES:
-        rng = np.random.default_rng([seed, place, next(streams)])
-        n = SimpleNamespace(**sizes, lead=tuple(sizes[letter] for letter in lead))
-        arguments = exercise.inputs(rng, n)
-        note = note_of(key, exercise.size_letters)
-        if all(isinstance(value, (int, float)) for value in arguments):
-            note = case_words("drawn")               # numbers that need not have the sizes that the note describes
-        cases.append(make_case(exercise, note, arguments, {**sizes, "N": math.prod(n.lead)}))
+        cases.append(draw_case(exercise, stream(), key, sizes, lead))
         has_arguments = cases[0].inputs or cases[0].calls
         if not has_arguments:                   # a question: one case is enough
             return cases
-    rng = np.random.default_rng([seed, place, next(streams)])
-    cases += [make_case(exercise, exercise.texts[f"case.{key}"], arguments, {}) for key, arguments in exercise.edges(rng)]
-    repeated = [replace(cases[0], role="again")]
-    if has_floats(cases[0]):
-        repeated.append(as_float32(cases[0]))
-    return cases + repeated
+    for key, arguments in exercise.edges(stream()):
+        edge = make_case(exercise, exercise.texts[f"case.{key}"], arguments, {})
+        cases.append(replace(edge, role="size") if key in exercise.further_edges else edge)
+    return cases
+
+
+def draw_case(exercise, rng, key, sizes, lead):
+    """Returns the case of one of SIZES."""
+    n = SimpleNamespace(**sizes, lead=tuple(sizes[letter] for letter in lead))
+    arguments = exercise.inputs(rng, n)
+    note = note_of(key, exercise.size_letters)
+    if all(isinstance(value, (int, float)) for value in arguments):
+        note = case_words("drawn")              # numbers that need not have the sizes that the note describes
+    return make_case(exercise, note, arguments, {**sizes, "N": math.prod(n.lead)})
 
 
 def case_words(key, **values):
@@ -87,7 +114,10 @@ def make_case(exercise, note, arguments, sizes):
 def describe_case(exercise, case):
     """Returns the note of a case and its arguments: the shapes of arrays, and other values."""
     parts = [f"{name} {brief(value)}" for name, value in zip(exercise.parameters, case.inputs)]
-    parts += [f"{method}({', '.join(map(brief, arguments))})" for method, arguments in case.calls]
+    parts += [f"{method}({', '.join(map(brief, arguments))})" for method, arguments in case.calls
+              if not method.startswith(BESIDE)]
+    if any(method.startswith(BESIDE) for method, _ in case.calls):
+        parts.insert(0, case_words("beside"))
     return f"{case.note}: {textwrap.shorten(', '.join(parts), LONGEST)}" if parts else case.note
 
 
@@ -104,9 +134,16 @@ def brief(value):
 
 def labels(exercise, case):
     """Returns a name for each of the case's arrays."""
-    calls = [(case_words("argument", method=method), arguments) for method, arguments in case.calls]
+    calls = [(case_words("argument", method=method.removeprefix(BESIDE)), arguments) for method, arguments in case.calls]
     named = (*zip(exercise.parameters, case.inputs), *calls)
     return [name for name, value in named for _ in instances(value, np.ndarray)]
+
+
+def argument_names(exercise, case):
+    """Returns a name for each of the case's arguments, those of the calls after the inputs."""
+    calls = [case_words("argument", method=method.removeprefix(BESIDE))
+             for method, arguments in case.calls for _ in arguments]
+    return [*exercise.parameters[:len(case.inputs)], *calls]
 
 
 def factors(exercise, case):

@@ -65,9 +65,14 @@ def by_cross_attention_backward(x, memory, w_q, w_k, w_v, p, dy, dlater):
     return dx, dmemory + dlater
 
 
+UNCHANGED_SCORES = ({"x": 3, "w_q": -3, "memory": 3, "w_k": -3}, {"w_q": 3, "w_k": -3}, {"w_q": -3, "w_k": 3, "w_v": 3})
+
+
 EXERCISES = [
     Exercise(
         "07.4", minutes=10, lines=6, size_letters="TSD",
+        number_sizes=("tiny", "mixed"),
+        powers=UNCHANGED_SCORES,
         solution=cross_attention, reference=by_cross_attention, given=(softmax,), outputs=("y", "p"),
         inputs=draw_forward,
         must_be_zero={"rows_p_sum": lambda inputs, outputs: outputs[1].sum(-1) - 1},
@@ -100,6 +105,8 @@ EXERCISES = [
         alternatives={"einsum": {"q @ k.mT": 'np.einsum("...td,...sd->...ts", q, k)'}}),
     Exercise(
         "07.5", minutes=25, lines=8, size_letters="TSD",
+        number_sizes=("tiny", "mixed"),
+        powers=(*UNCHANGED_SCORES, {"dy": 3, "dlater": 3}), linked=(("x", "memory", "w_q", "w_k", "p"),),
         solution=cross_attention_backward, reference=by_cross_attention_backward, given=(softmax_backward,),
         inputs=draw_backward, edges=tiny, outputs=("dx", "dmemory"),
         mistakes=(

@@ -80,6 +80,7 @@ def draw_repeated(rng, max_len=7, V=5):
 EXERCISES = [
     Exercise(
         "12.1", minutes=15, lines=5,
+        number_sizes=("tiny",), linked=(("model", "bos", "eos", "max_len"),),
         solution=greedy_decode, reference=by_greedy_decode, inputs=draw_greedy, edges=other_ends, outputs=("ids",),
         mistakes=(
             Mistake("GRD-1", {" and ids[-1] != eos": ""}),

@@ -56,6 +56,7 @@ class Exercise:
         inputs : function (rng, n) that returns the arguments, where n holds the sizes and `lead`; for a class, the
             constructor's arguments and the calls
         edges : function (rng) that returns a list of (name, arguments) for edge cases
+        further_edges : names of edge cases that do not help to name mistakes, because answers with the same one differ
         outputs : names of the returned values; for a class, of what its calls return, followed by attribute paths
             such as "weight.grad"
         mistakes : the catalog of known mistakes
@@ -67,6 +68,10 @@ class Exercise:
             with `reference`
         kind : "write", "predict", "find the bug", "explain" or "question"
         size_letters : the letters of sizes that the task names, such as "TD"
+        number_sizes : in which of the sizes "tiny", "large" and "mixed" normal numbers are drawn once more
+        powers : {argument: power of ten} by which the arguments are multiplied in a further case each, for exercises
+            whose normal numbers cannot all be large
+        linked : groups of names of arguments that belong together, because one is computed from the others
         words : {key: text}; None: those of its number in texts/
     """
 
@@ -77,6 +82,7 @@ class Exercise:
     reference: Callable = None
     inputs: Callable = lambda rng, n: ()
     edges: Callable = lambda rng: []
+    further_edges: tuple = ()
     outputs: tuple = ("y",)
     mistakes: tuple = ()
     must_be_zero: dict = field(default_factory=dict)
@@ -86,6 +92,9 @@ class Exercise:
     judge: Callable = None
     kind: str = "write"
     size_letters: str = ""
+    number_sizes: tuple = ("tiny", "large", "mixed")
+    powers: tuple = ()
+    linked: tuple = ()
     words: Mapping = None
 
     def __post_init__(self):
@@ -161,6 +170,10 @@ class Exercise:
         """Returns a name for each of the case's arrays."""
         return cases.labels(self, case)
 
+    def argument_names(self, case):
+        """Returns a name for each of the case's arguments, those of the calls after the inputs."""
+        return cases.argument_names(self, case)
+
     def letters(self, case):
         """Returns {name: value} of the numbers of a case that may be factors of a wrong answer."""
         return cases.factors(self, case)
@@ -170,7 +183,7 @@ class Exercise:
         """True if an answer is checked in float32 and returns arrays of floats, not only integers or one number."""
         drawn = self.cases(0)
         outputs = observe(self, self.solution, drawn[0]).outputs
-        return drawn[-1].role == "float32" and any(y.ndim and y.dtype.kind == "f" for y in outputs)
+        return any(case.role == "float32" for case in drawn) and any(y.ndim and y.dtype.kind == "f" for y in outputs)
 
     @functools.cached_property
     def code(self):

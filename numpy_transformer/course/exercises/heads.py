@@ -67,6 +67,7 @@ EXERCISES = [
         "07.1", minutes=10, lines=2, size_letters="TdD",
         solution=split_heads, reference=multi_head.split_heads, outputs=("heads",),
         inputs=lambda rng, n: (rng.standard_normal((*n.lead, n.D)), n.H),
+        edges=lambda rng: [("heads_six", (rng.standard_normal((3, 5, 12)), 6))],
         mistakes=(
             Mistake("HD-1", {
                 "*x.shape[:-1], num_heads, -1": "*x.shape[:-2], num_heads, x.shape[-2], -1",

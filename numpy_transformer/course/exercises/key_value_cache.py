@@ -39,6 +39,8 @@ def by_cache(q, k, v, keys, values):
 EXERCISES = [
     Exercise(
         "12.2", minutes=15, lines=5, size_letters="Sd",
+        number_sizes=("tiny", "mixed"),
+        powers=({"q": 3, "k": -3, "keys": -3}, {"q": -3, "k": 3, "keys": 3, "v": 3, "values": 3}),
         solution=key_value_step, reference=by_cache, given=(softmax,), inputs=draw_step, edges=edges,
         outputs=("y", "keys", "values"),
         mistakes=(

@@ -31,7 +31,7 @@ def some_step(rng, ranks, width):
     w, gradients = rng.standard_normal(ranks * width), rng.standard_normal((ranks, ranks * width))
     m, v = rng.standard_normal((2, ranks, width))
     numbers = [round(float(rng.uniform(*ends)), 3) for ends in ((0.05, 0.2), (0.6, 0.9), (0.92, 0.99))]
-    return w, gradients, m, v ** 2 + 0.1, int(rng.integers(3, 9)), *numbers, 0.1
+    return w, gradients, m, v ** 2 + 0.1, int(rng.integers(3, 9)), *numbers, round(float(rng.uniform(0.05, 0.2)), 3)
 
 
 def special_steps(rng):
@@ -57,7 +57,11 @@ def some_parts(rng, n):
 def special_parts(rng):
     empty = rng.standard_normal((3, 4))
     empty[1] = np.nan
+    unfinished = rng.standard_normal((3, 4))
+    unfinished[1, 1:3] = np.nan
     return [("part_without_counted", (empty, np.array([5, 0, 2]))),
+            ("part_gradient_0", (rng.standard_normal((4, 5)) * [[1], [0], [1], [1]], np.array([5, 9, 2, 4]))),
+            ("part_not_finite", (unfinished, np.array([3, 8, 1]))),
             ("target_part_99", (rng.standard_normal((2, 3, 2)), np.array([1, 99]))),
             ("single_part", (rng.standard_normal((1, 6)), np.array([7])))]
 
@@ -70,7 +74,9 @@ def by_targets(gradients, counts):
 def outside(inputs, outputs):
     """Returns by how much each entry is above the largest or below the smallest of the parts."""
     parts = inputs[0][inputs[1] > 0]
-    return np.maximum(0, np.maximum(outputs[0] - parts.max(0), parts.min(0) - outputs[0]))
+    finite = np.isfinite(parts).all(0)
+    parts, mean = parts[:, finite], outputs[0][finite]
+    return np.maximum(0, np.maximum(mean - parts.max(0), parts.min(0) - mean))
 
 
 SUM = "gradients.sum(0).reshape(m.shape)"
@@ -120,6 +126,7 @@ EXERCISES = [
     Exercise(
         "20.2", minutes=10, lines=5,
         solution=combine_gradients, reference=by_targets, inputs=some_parts, edges=special_parts,
+        further_edges=("part_gradient_0", "part_not_finite"),
         outputs=("gradient",),
         must_be_zero={"entry_lie_between": outside},
         mistakes=(

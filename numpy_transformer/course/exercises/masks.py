@@ -60,7 +60,7 @@ def edges(rng):
     apart = scores + 1000 * (rows - 2) + 3000 * ~padding
     return [("padding_mask_sequence", (scores, padding)), ("mask", (scores, padding[0, 0, 0])),
             ("rows_far_apart_hidden", (apart, padding)),
-            ("query_2_may", (2 * scores, empty))]
+            ("query_2_may", (2 * scores, empty)), ("scores_around_million", (scores - 1e6, padding))]
 
 
 HIDDEN = "np.where(mask, scores, -np.inf)"

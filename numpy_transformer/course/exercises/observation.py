@@ -25,19 +25,21 @@ class Observation:
 def observe(exercise, target, case):
     """Runs a trusted function or class on copies of the case's arguments. Returns an Observation."""
     inputs, calls = copy_arrays((case.inputs, case.calls))
+    arrays = instances((inputs, calls), np.ndarray)
     try:
         with np.errstate(all="ignore"):
             outputs = produce(target, inputs, calls, exercise.paths)
     except Exception as error:
         return Observation(error=f"{type(error).__name__}: {error}".strip())
-    arrays_after = instances((inputs, calls), np.ndarray)
-    return Observation(tuple(map(np.asarray, outputs)), "", changes(case.arrays(), arrays_after))
+    return Observation(tuple(map(np.asarray, outputs)), "", changes(case.arrays(), arrays))
 
 
 def copy_arrays(value):
-    """Copies each array in nested tuples and lists separately, as the worker process does when it reads them."""
+    """Copies each array in nested arguments separately, as the worker process does when it reads them."""
     if isinstance(value, (tuple, list)):
         return type(value)(map(copy_arrays, value))
+    if isinstance(value, dict):
+        return {key: copy_arrays(part) for key, part in value.items()}
     return value.copy() if isinstance(value, np.ndarray) else value
 
 

@@ -1,5 +1,7 @@
 """One step of Adam, and one of AdamW."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from ...module import Parameter
@@ -30,7 +32,7 @@ def some_step(rng, n):
     """Draws a step in the middle of training, with an eps that is large enough to matter."""
     w, g, m, v = rng.standard_normal((4, *n.lead, n.D))
     numbers = [round(float(rng.uniform(*ends)), 3) for ends in ((0.05, 0.2), (0.6, 0.9), (0.92, 0.99))]
-    return w, g, m, v ** 2 + 0.1, int(rng.integers(3, 9)), *numbers, 0.1
+    return w, g, m, v ** 2 + 0.1, int(rng.integers(3, 9)), *numbers, round(float(rng.uniform(0.05, 0.2)), 3)
 
 
 def first_steps(rng):
@@ -38,7 +40,8 @@ def first_steps(rng):
     start = (*np.zeros((2, 3, 4)), 1, 0.01, 0.9, 0.999, 1e-8)
     g[1, 2] = 0                                 # an entry that has not had a gradient yet
     return [("first_step_gradient", (w, g, *start)),
-            ("first_step_gradients", (w, 1e-6 * g, *start))]
+            ("first_step_gradients", (w, 1e-6 * g, *start)),
+            ("vector", some_step(rng, SimpleNamespace(lead=(), D=5)))]
 
 
 def decaying(rng, n):
@@ -46,8 +49,10 @@ def decaying(rng, n):
 
 
 def decaying_first(rng):
+    vector = decaying(rng, SimpleNamespace(lead=(), D=5))
     still = rng.standard_normal((3, 4)), *np.zeros((3, 3, 4)), 1, 0.1, 0.9, 0.999, 1e-8, 0.1
-    return [*((note, (*inputs, 0.1)) for note, inputs in first_steps(rng)), ("gradients_0_so", still)]
+    first = [(note, (*inputs, 0.1)) for note, inputs in first_steps(rng) if note != "vector"]
+    return [*first, ("vector", vector), ("gradients_0_so", still)]
 
 
 def by_adam(w, g, m, v, t, lr, beta1, beta2, eps):

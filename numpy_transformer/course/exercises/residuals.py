@@ -1,5 +1,8 @@
 """Residual connections, backward, and stacks of them in the pre-norm order, forward, as functions of their parts."""
 
+import math
+from types import SimpleNamespace
+
 from ...models import Encoder
 from ..sandbox import Function
 from .blocks import Part, normal
@@ -20,20 +23,29 @@ SUBLAYERS = 4
 
 
 def linear_maps(rng, n, count):
-    """Backward functions of parts, each of them linear in the gradient that it takes."""
-    return [Function("lambda dy: dy @ w", w=normal(rng, n.D, n.D) / n.D ** 0.5) for _ in range(count)]
+    """Backward functions of parts, each of them linear in the gradient that it takes; every second one mixes tokens."""
+    return [Function("lambda dy: dy @ w" if i % 2 else "lambda dy: (dy + dy[..., ::-1, :]) @ w",
+                     w=normal(rng, n.D, n.D) / n.D ** 0.5) for i in range(count)]
 
 
 def draw_residual(rng, n):
     return normal(rng, *n.lead, n.D), *linear_maps(rng, n, 1)
 
 
-def draw_forward(rng, n):
+def draw_forward(rng, n, count=SUBLAYERS):
     def norm():
         return Function("lambda x: gamma * (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 0.1)",
                         gamma=rng.uniform(0.5, 2, n.D))
-    sublayers = [Function("lambda x: np.tanh(x @ w)", w=normal(rng, n.D, n.D) / n.D ** 0.5) for _ in range(SUBLAYERS)]
-    return 1 + 2 * normal(rng, *n.lead, n.D), [norm() for _ in sublayers], sublayers, norm()
+    sublayers = [Function("lambda x: np.tanh(x @ w)" if i % 2 else "lambda x: np.tanh((x + x[..., ::-1, :]) @ w)",
+                          w=normal(rng, n.D, n.D) / n.D ** 0.5) for i in range(count)]
+    mean = math.hypot(*(rng.standard_normal() for _ in range(8))) / 3
+    return mean + 2 * normal(rng, *n.lead, n.D), [norm() for _ in sublayers], sublayers, norm()
+
+
+def other_counts(draw):
+    """Returns the edge cases of a stack: an odd number of sublayers, and a single one."""
+    n = SimpleNamespace(lead=(2, 3), D=4)
+    return lambda rng: [("three_sublayers", draw(rng, n, 3)), ("one_sublayer", draw(rng, n, 1))]
 
 
 def forward_part(function):
@@ -46,9 +58,15 @@ def backward_part(function):
     return Part(0.0, lambda x, weight: x, lambda x, weight, dy: (function(dy), 0.0))
 
 
+SAME = Part(0.0, lambda x, weight: x, lambda x, weight, dy: (dy, 0.0))
+NOTHING = Part(0.0, lambda x, weight: 0 * x, lambda x, weight, dy: (0 * dy, 0.0))
+
+
 def encoder(order, norms, sublayers, final_norm=None):
-    """The package's encoder with these parts, two sublayers to a block."""
-    model = Encoder(len(sublayers) // 2, 1, 1, 1, 0.0, order)
+    """The package's encoder with these parts, two sublayers to a block; the second of the last one may be missing."""
+    model = Encoder((len(sublayers) + 1) // 2, 1, 1, 1, 0.0, order)
+    if len(sublayers) % 2:
+        norms, sublayers = [*norms, SAME], [*sublayers, NOTHING]
     for i, block in enumerate(model.blocks):
         block.norm1, block.norm2 = norms[2 * i:2 * i + 2]
         block.attention, block.feed_forward = sublayers[2 * i:2 * i + 2]
@@ -92,8 +110,8 @@ EXERCISES = [
         alternatives={
             "into its own array": {"return dy + f_b(dy)": "dx = dy.copy()\n    dx += f_b(dy)\n    return dx"}}),
     Exercise(
-        "10.2", minutes=10, lines=3,
-        solution=pre_norm, reference=by_pre_norm, inputs=draw_forward,
+        "10.2", minutes=10, lines=3, number_sizes=("tiny", "large"),
+        solution=pre_norm, reference=by_pre_norm, inputs=draw_forward, edges=other_counts(draw_forward),
         mistakes=(
             Mistake("RES-1", {"x = x + sublayer(norm(x))": "x = sublayer(norm(x))"}),
             Mistake("RES-4", {"x = x + sublayer": "x += sublayer"}),

@@ -2,7 +2,7 @@
 
 from .blocks import normal
 from .definition import Exercise, Mistake
-from .residuals import SUBLAYERS, by_backward, linear_maps
+from .residuals import SUBLAYERS, by_backward, linear_maps, other_counts
 
 
 def pre_norm_backward(dy, norms_b, sublayers_b, final_norm_b):
@@ -20,12 +20,12 @@ def post_norm_backward(dy, norms_b, sublayers_b):
     return dx
 
 
-def draw_pre_norm(rng, n):
-    return *draw_post_norm(rng, n), *linear_maps(rng, n, 1)
+def draw_pre_norm(rng, n, count=SUBLAYERS):
+    return *draw_post_norm(rng, n, count), *linear_maps(rng, n, 1)
 
 
-def draw_post_norm(rng, n):
-    return normal(rng, *n.lead, n.D), linear_maps(rng, n, SUBLAYERS), linear_maps(rng, n, SUBLAYERS)
+def draw_post_norm(rng, n, count=SUBLAYERS):
+    return normal(rng, *n.lead, n.D), linear_maps(rng, n, count), linear_maps(rng, n, count)
 
 
 POST_B = "dx = du + f_b(du)"
@@ -34,7 +34,7 @@ POST_B = "dx = du + f_b(du)"
 EXERCISES = [
     Exercise(
         "10.3", minutes=15, lines=4,
-        solution=pre_norm_backward, outputs=("dx",), inputs=draw_pre_norm,
+        solution=pre_norm_backward, outputs=("dx",), inputs=draw_pre_norm, edges=other_counts(draw_pre_norm),
         reference=lambda *arguments: by_backward("pre", *arguments),
         mistakes=(
             Mistake("RES-1", {"dx = dx + norm_b(f_b(dx))": "dx = norm_b(f_b(dx))"}),
@@ -60,7 +60,7 @@ EXERCISES = [
             "norm_b(f_b(dx))": "norms_b[i](sublayers_b[i](dx))"}}),
     Exercise(
         "10.4", minutes=15, lines=5,
-        solution=post_norm_backward, outputs=("dx",), inputs=draw_post_norm,
+        solution=post_norm_backward, outputs=("dx",), inputs=draw_post_norm, edges=other_counts(draw_post_norm),
         reference=lambda *arguments: by_backward("post", *arguments),
         mistakes=(
             Mistake("RES-1", {"dx = du + f_b(du)": "dx = f_b(du)"}),

@@ -19,7 +19,7 @@ def rotary(x, offset):
 
 
 def draw_rotary(rng, n):
-    return rng.standard_normal((*n.lead, n.d // 2 * 2)), n.B
+    return rng.standard_normal((*n.lead, n.d // 2 * 2)), int(rng.integers(2, 60))
 
 
 def rotary_backward(dy, cos, sin):
@@ -82,6 +82,7 @@ EXERCISES = [
                                 "    return (x * c + turned * s).astype(x.dtype)"}}),
     Exercise(
         "16.4", minutes=15, lines=5, size_letters="Td",
+        linked=(("cos", "sin"),),
         solution=rotary_backward, reference=by_rotary_backward, inputs=draw_backward, outputs=("dx",),
         must_be_zero={"length_dy_stay": length_change},
         mistakes=(

@@ -58,7 +58,17 @@ def draw_twice(rng, n):
 
 
 def tiny(rng):
-    return [("three_tokens", draw_twice(rng, SimpleNamespace(lead=(3,), S=3, D=4, H=2)))]
+    return [("three_tokens", draw_twice(rng, SimpleNamespace(lead=(3,), S=3, D=4, H=2))),
+            ("scores_far_below", far_below(rng))]
+
+
+def far_below(rng):
+    """Queries and keys that are opposite in one feature of each head, so that all scores are about -20,000."""
+    (num_heads, query, key, *others), calls = draw_twice(rng, SimpleNamespace(lead=(2, 4), S=3, D=6, H=2))
+    for (weight, bias), feature in ((query, 1e5), (key, -0.35)):
+        weight[:, ::3] = 0
+        bias[::3] = feature
+    return (num_heads, query, key, *others), calls
 
 
 def by_package(num_heads, *linears):
@@ -73,6 +83,7 @@ HIDDEN = "np.where(mask, scores, -np.inf)"
 EXERCISES = [
     Exercise(
         "07.6", minutes=45, lines=15,
+        number_sizes=("tiny", "mixed"), powers=({"query": 3, "key": -3}, {"query": -3, "key": 3, "value": 3, "output": 3}),
         solution=SelfAttention, write=("forward", "backward"), inputs=draw_twice, edges=tiny, reference=by_package,
         given=(Parameter, Linear, softmax, softmax_backward, split_heads, merge_heads),
         outputs=("y", "second y", "second dx", "third y", "third dx", "dx", "query.weight.grad", "query.bias.grad",

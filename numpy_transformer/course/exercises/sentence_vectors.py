@@ -18,7 +18,7 @@ def draw_sentences(rng, N, M, D):
     """Draws vectors of different lengths around a common mean, two of which have nearly opposite directions."""
     vectors, others = 0.3 + rng.standard_normal((N, D)), 0.3 + rng.standard_normal((M, D))
     others[0] = -vectors[0] + 0.3 * others[0]
-    return vectors * rng.uniform(0.2, 3, (N, 1)), others * rng.uniform(0.2, 3, (M, 1))
+    return vectors * 10 ** rng.uniform(-6, 1, (N, 1)), others * 10 ** rng.uniform(-6, 1, (M, 1))
 
 
 def by_cosine(vectors, others):
@@ -32,6 +32,7 @@ LEFT, RIGHT = "np.linalg.norm(vectors, axis=1, keepdims=True)", "np.linalg.norm(
 EXERCISES = [
     Exercise(
         "14.3", minutes=10, lines=5,
+        number_sizes=("large",),
         solution=nearest_sentences, reference=by_cosine, inputs=lambda rng, n: draw_sentences(rng, n.S, n.T, n.D),
         edges=lambda rng: [("n_m_d", draw_sentences(rng, 6, 6, 6)), ("m_1", draw_sentences(rng, 4, 1, 3))],
         outputs=("similarity", "nearest"), mistakes=(

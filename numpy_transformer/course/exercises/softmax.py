@@ -75,6 +75,8 @@ EXERCISES = [
         alternatives={"with the logarithm": {f"p / {SUM}": f"np.exp(z - {MAXIMUM} - np.log({SUM}))"}}),
     Exercise(
         "01.2", minutes=10, lines=1,
+        number_sizes=("tiny", "mixed"),
+        powers=({"dp": 3},),
         solution=softmax_backward, reference=by_softmax_backward, inputs=probabilities, outputs=("dz",),
         must_be_zero={"rows_dz_sum": lambda inputs, outputs: outputs[0].sum(-1)},
         mistakes=(

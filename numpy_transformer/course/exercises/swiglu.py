@@ -53,12 +53,14 @@ def by_swiglu_backward(x, Wg, Wu, Wd, dy):
     return layer.backward(dy), layer.gate.weight.grad, layer.up.weight.grad, layer.down.weight.grad
 
 
+POWERS = {"x": 1}, {"x": -3, "Wg": 3}, {"Wu": 3, "Wd": -3}, {"Wu": -3, "Wd": 3}     # exp(-g) must not overflow
 SILU = "g / (1 + np.exp(-g))"
 
 
 EXERCISES = [
     Exercise(
         "09.4", minutes=10, lines=4, size_letters="DF",
+        number_sizes=("tiny",), powers=POWERS,
         solution=swiglu, reference=lambda x, *weights: gated(*weights)(x), inputs=draw_gated, edges=far_gates,
         mistakes=(
             Mistake("SWG-1", {"x @ Wg": "x @ Wu", "u = x @ Wu": "u = x @ Wg"}),
@@ -74,6 +76,7 @@ EXERCISES = [
         alternatives={"with tanh": {SILU: "g * (1 + np.tanh(g / 2)) / 2"}}),
     Exercise(
         "09.5", minutes=30, lines=10, size_letters="DF", given=(rows,),
+        number_sizes=("tiny",), powers=(*POWERS, {"dy": 3}),
         solution=swiglu_backward, reference=by_swiglu_backward, outputs=("dx", "dWg", "dWu", "dWd"),
         inputs=lambda rng, n: (*draw_gated(rng, n), rng.standard_normal((*n.lead, n.D))),
         mistakes=(

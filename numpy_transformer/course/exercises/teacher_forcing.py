@@ -49,8 +49,9 @@ EXERCISES = [
     Exercise(
         "15.1", minutes=10, lines=4,
         solution=teacher_forcing, reference=by_pairs,
-        inputs=lambda rng, n: draw_targets(rng, [n.T, 1, *rng.integers(1, n.T + 1, n.B - 2)], n.V + FIRST),
-        edges=lambda rng: [("empty_text", draw_targets(rng, [3, 0, 1], 9)),
+        inputs=lambda rng, n: draw_targets(
+            rng, rng.permutation([n.T, 1, *rng.integers(1, n.T + 1, n.B - 2)]), n.V + FIRST),
+        edges=lambda rng: [("empty_text", draw_targets(rng, [1, 0, 3], 9)),
                            ("no_padding", draw_targets(rng, [4, 4], 9)),
                            ("as_many_rows", draw_targets(rng, [4, 1, 3, 2, 4, 2], 9))],
         outputs=("decoder_input", "wanted", "counted"), mistakes=(

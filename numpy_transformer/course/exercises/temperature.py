@@ -54,6 +54,7 @@ def edge_cases(rng):
 EXERCISES = [
     Exercise(
         "01.5", minutes=15, lines=6,
+        number_sizes=("tiny", "mixed"),
         solution=Softmax, write=("forward", "backward"), reference=Tempered, inputs=draw_twice, edges=edge_cases,
         outputs=("p", "second p", "second dz", "dz"),
         must_be_zero={"rows_p_sum": lambda inputs, outputs: outputs[0].sum(-1) - 1,

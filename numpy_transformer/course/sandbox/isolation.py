@@ -123,7 +123,7 @@ def complaint_of(layer):
     try:
         with layer.server() as server:
             server.send(request({"probe.py": len(PROBE)}, b"", PROBE))
-            reply = server.ask(request(job, json.dumps([[[__file__], []]]).encode()), 30)
+            reply = server.ask(request(job, json.dumps([[[__file__], [], None]]).encode()), 30)
     except OSError as error:
         return str(error)
     if reply is None:

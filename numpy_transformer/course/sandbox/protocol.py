@@ -39,10 +39,14 @@ def pack(cases):
             return {"array": [value.dtype.str, value.shape, start, length]}
         if isinstance(value, Function):
             return {"function": value.source, "arrays": {key: as_json(part) for key, part in value.arrays.items()}}
-        return [as_json(part) for part in value] if isinstance(value, (tuple, list)) else value
+        if isinstance(value, tuple):
+            return {"tuple": [as_json(part) for part in value]}
+        if isinstance(value, dict):
+            return {"dictionary": [[key, as_json(part)] for key, part in value.items()]}
+        return [as_json(part) for part in value] if isinstance(value, list) else value
 
-    text = json.dumps([[as_json(case.inputs), [[method, as_json(arguments)] for method, arguments in case.calls]]
-                       for case in cases])
+    text = json.dumps([[as_json(list(case.inputs)), [[method, as_json(list(arguments))] for method, arguments in case.calls],
+                        cases.index(case.reuses) if case.reuses in cases else None] for case in cases])
     return text.encode(), b"".join(parts)
 
 

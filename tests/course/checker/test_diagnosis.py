@@ -83,8 +83,8 @@ def test_errors_are_one_mistake_if_they_say_the_same():
 
 
 @pytest.mark.parametrize("wrong, status", [
-    ("return dx * (1 + 1e-8), dw", "pass"), ("return dx * (1 + 1e-6), dw", "fail"),
-    ("return dx + 1e-7 * abs(dx).max(), dw", "fail"), ("return dx + 1e-10 * abs(dx).max(), dw", "pass"),
+    ("return dx * (1 + 1e-10), dw", "pass"), ("return dx * (1 + 1e-8), dw", "fail"),
+    ("return dx + 1e-7 * abs(dx).max(), dw", "fail"), ("return dx + 1e-12 * abs(dx).max(), dw", "pass"),
     ("return (dx * (1 + 5e-7)).astype(np.float32), dw", "pass"),
     ("return (dx * (1 + 5e-6)).astype(np.float32), dw", "fail"),
     ("return (dx * (1 + 5e-5)).astype(np.float32), dw", "fail"), ("return dx.astype(np.float16), dw", "fail"),
@@ -213,8 +213,9 @@ def test_cases_are_drawn_anew_for_each_seed_and_each_case():
 
 def test_which_cases_there_are():
     roles = [[case.role for case in choose(number).cases(0)] for number in ("01.2", "02.3", "19.3", "04.3")]
-    assert roles[0] == [""] * 5 + ["again", "float32"] and roles[3] == [""]
-    assert roles[1][-1] == roles[2][-1] == "again"          # a function among the arguments, and no arrays at all
+    assert roles[0] == [""] * 5 + ["float32"] + ["size"] * 3 + ["other"] * 8 + ["again"] and roles[3] == [""]
+    assert "float32" not in roles[1] + roles[2]             # a function among the arguments, and no arrays at all
+    assert "size" in roles[1] and "size" not in roles[2] and roles[1][-1] == roles[2][-1] == "again"
 
 
 def test_edits_side_by_side_and_on_top_of_each_other():

@@ -84,12 +84,43 @@ def test_arguments_arrive_as_they_were_sent():
     function = worker.Function("lambda x: x + a", a=np.ones(2))
     case = Case("", (arrays[0], [arrays[1], 1.5, None]), (("forward", (arrays[2], arrays[3], "text", function)),))
     text, blob = protocol.pack((case,))
-    (inputs, calls, before), = worker.unpack(json.loads(text), blob, np)
+    ((inputs, calls, before),), reuses = worker.unpack(json.loads(text), blob, np)
     received = [inputs[0], inputs[1][0], calls[0][1][0], calls[0][1][1]]
     for sent, got in zip(arrays, received):
         assert got.dtype == sent.dtype and np.array_equal(got, sent) and got.flags.writeable
     assert inputs[1][1:] == [1.5, None] and calls[0][0] == "forward" and calls[0][1][2] == "text"
-    assert np.array_equal(calls[0][1][3](1.0), [2.0, 2.0]) and len(before) == 4
+    assert np.array_equal(calls[0][1][3](1.0), [2.0, 2.0]) and len(before) == 4 and reuses == [None]
+
+
+def test_nested_arguments_keep_their_types_and_a_case_knows_whose_arrays_it_uses_again():
+    def make(values, former=None):
+        return Case("", ([(values, 1), [values + 1]], {"a": values, "b": (None, 2)}), reuses=former)
+    first = make(np.zeros(2))
+    other = make(np.ones(2), first)
+    text, blob = protocol.pack((first, other))
+    (one, two), reuses = worker.unpack(json.loads(text), blob, np)
+    assert reuses == [None, 0] and type(one[0][0][0]) is tuple and one[0][1]["b"] == (None, 2)
+    nested = one[0][0]
+    again = worker.reused(one[0], two[0])
+    assert again[0] is nested and nested[1][0] is one[0][0][1][0] and nested[0][0].tolist() == [1.0, 1.0]
+    different = worker.reused([np.zeros(3)], [np.ones(2)])
+    assert different[0].shape == (2,)
+
+
+@pytest.mark.parametrize("change", [
+    "x[0] = 1", "x.shape = (2, 1)", "both.reverse()", "both.pop()", "both.append(1)", "both[0] = both[0].copy()",
+    "both[0][0] = 1", "pair[1].append(2)", "table['a'][0] = 2", "table.pop('b')", "table['c'] = 0",
+    "table['b'] = table.pop('b')",              # only their order
+    "f.arrays['a'][0] = 9", "f.seen = 1", "f.source = ''"])
+def test_every_change_of_an_argument_is_seen(change):
+    x, both, pair = np.zeros(2), [np.zeros(2), np.ones(2)], (1.5, [1])
+    table, f = {"b": 1, "a": np.zeros(1)}, worker.Function("lambda y: y + a", a=np.ones(2))
+    arguments = worker.Arguments([x, both, pair, table, f], [("forward", [np.nan, "text", None])], np.ndarray)
+    f(1.0)                                      # compiles the function, which is no change
+    assert arguments.changed() == [] and len(arguments.arrays) == 4
+    exec(change, {}, {"x": x, "both": both, "pair": pair, "table": table, "f": f})
+    expected = {"x": 0, "both": 1, "pair": 2, "table": 3, "f": 4}[change.split("[")[0].split(".")[0]]
+    assert arguments.changed() == [expected]
 
 
 def verdict_of(program, architecture, number, *arguments):

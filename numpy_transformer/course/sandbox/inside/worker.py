@@ -28,6 +28,7 @@ RECORD = struct.Struct("<BHHI")                 # kind, case, index and length o
 LOADING, CASE, OUTPUT, AFTER = range(4)         # kinds of results
 NODES, VALUES, TRIED, EDIT = range(4, 8)        # kinds of results of reruns.py
 ENDED = ("", "timeout", "full", "flood", "spoilt")
+BESIDE = "beside."                              # before the name of a method: a second object of the class is called
 READY = b"sandbox\n"
 
 
@@ -47,11 +48,19 @@ class Function:
 
 
 def produce(target, inputs, calls=(), paths=()):
-    """Returns a list of what a function returns, or what the calls of a class return and its attributes at `paths`."""
+    """Returns a list of what a function returns, or what the calls of a class return and its attributes at `paths`.
+
+    What a second object returns that is used beside the first one is left out.
+    """
     if not calls:
         return flat(target(*inputs))
-    made = target(*inputs)
-    returned = [part for method, arguments in calls for part in flat(getattr(made, method)(*arguments))]
+    made, returned = target(*inputs), []
+    beside = target(*inputs) if any(method.startswith(BESIDE) for method, _ in calls) else None
+    for method, arguments in calls:
+        if method.startswith(BESIDE):
+            getattr(beside, method[len(BESIDE):])(*arguments)
+        else:
+            returned += flat(getattr(made, method)(*arguments))
     return returned + [functools.reduce(getattr, path.split("."), made) for path in paths]
 
 
@@ -59,11 +68,76 @@ def flat(result):
     return list(result) if isinstance(result, tuple) else [result]
 
 
+def parts(value):
+    """Returns the parts of a tuple or list, or the keys and values of a dictionary; None for anything else."""
+    if isinstance(value, dict):
+        return [part for pair in value.items() for part in pair]
+    return list(value) if isinstance(value, (tuple, list)) else None
+
+
 def instances(value, kind):
-    """Returns every instance of this class in nested tuples and lists, in order."""
-    if isinstance(value, (tuple, list)):
-        return [instance for item in value for instance in instances(item, kind)]
+    """Returns every instance of this class in nested tuples, lists and dictionaries, in order."""
+    if parts(value) is not None:
+        return [instance for item in parts(value) for instance in instances(item, kind)]
     return [value] if isinstance(value, kind) else []
+
+
+def snapshot(value):
+    """Returns what must not change in an argument: the objects that it consists of, their order, and their contents."""
+    if isinstance(value, Function):
+        own = {key: part for key, part in vars(value).items() if key != "compiled"}
+        return value, snapshot(own)[1]
+    if parts(value) is not None:
+        return value, [snapshot(part) for part in parts(value)]
+    if hasattr(value, "tobytes"):
+        return value, (value.dtype.str, value.shape, value.tobytes())
+    return value, None
+
+
+def is_unchanged(value, before):
+    """Returns True if a value consists of the same objects as in the snapshot, with the same contents."""
+    former, contents = before
+    if isinstance(value, (int, float, str, bytes)) or value is None:
+        return type(value) is type(former) and (value == former or value != value)
+    if value is not former:
+        return False
+    if isinstance(value, Function):
+        value = {key: part for key, part in vars(value).items() if key != "compiled"}
+    if parts(value) is not None:
+        return len(parts(value)) == len(contents) and all(map(is_unchanged, parts(value), contents))
+    return not hasattr(value, "tobytes") or (value.dtype.str, value.shape, value.tobytes()) == contents
+
+
+class Arguments:
+    """The arguments of one case while a program runs with them: afterwards it says which of them were changed."""
+
+    def __init__(self, inputs, calls, kind):
+        self.arguments = [*inputs, *(argument for _, arguments in calls for argument in arguments)]
+        self.arrays = instances(self.arguments, kind)
+        self.before = [snapshot(argument) for argument in self.arguments]
+
+    def changed(self):
+        """Returns the indices of the arguments that are not what they were, those of the calls after the inputs."""
+        return [i for i, pair in enumerate(zip(self.arguments, self.before)) if not is_unchanged(*pair)]
+
+
+def reused(former, value):
+    """Returns arguments with the contents of `value`, in the arrays and lists of `former` where shapes and dtypes fit.
+
+    A program that knows an array by its identity, and not by what is in it, takes it for the former one.
+    """
+    if hasattr(value, "tobytes"):
+        if getattr(former, "dtype", None) != value.dtype or former.shape != value.shape:
+            return value
+        former[...] = value
+        return former
+    if isinstance(value, (tuple, list)) and type(former) is type(value) and len(former) == len(value):
+        new = [reused(*pair) for pair in zip(former, value)]
+        if isinstance(value, tuple):
+            return tuple(new)
+        former[:] = new
+        return former
+    return value
 
 
 def report_error(error, path, in_helper=False):
@@ -126,8 +200,15 @@ def seed_global_generators(source, np):
 
 
 def unpack(cases, blob, np):
-    """Returns the arguments of all cases, and for each case its arrays' (dtype, shape, bytes) in order."""
+    """Returns the arguments of all cases, and for each case its arrays' (dtype, shape, bytes) in order.
+
+    Also returns for each case the index of an earlier one whose arrays it uses again, or None.
+    """
     def argument(value, arrays):
+        if isinstance(value, dict) and "tuple" in value:
+            return tuple(argument(part, arrays) for part in value["tuple"])
+        if isinstance(value, dict) and "dictionary" in value:
+            return {key: argument(part, arrays) for key, part in value["dictionary"]}
         if isinstance(value, dict) and "array" in value:
             kind, shape, start, end = value["array"]
             arrays.append((kind, tuple(shape), blob[start:end]))
@@ -137,12 +218,12 @@ def unpack(cases, blob, np):
         return [argument(part, arrays) for part in value] if isinstance(value, list) else value
 
     unpacked = []
-    for inputs, calls in cases:
+    for inputs, calls, _ in cases:
         arrays = []
         inputs = [argument(value, arrays) for value in inputs]
         calls = [(method, [argument(value, arrays) for value in arguments]) for method, arguments in calls]
         unpacked.append((inputs, calls, arrays))
-    return unpacked
+    return unpacked, [reuses for *_, reuses in cases]
 
 
 def describe_parameters(target, inputs):
@@ -168,7 +249,7 @@ def run_task(job, cases, blob, send):
 
     with open(os.path.join(job["folder"], job["file"]), "rb") as file:
         source = file.read()
-    cases = unpack(json.loads(cases), blob, np)
+    cases, reuses = unpack(json.loads(cases), blob, np)
     seed_global_generators(source, np)
     try:
         target, names = load(source, job["file"], job["name"])
@@ -183,11 +264,13 @@ def run_task(job, cases, blob, send):
 
     def run_case(i, target, case):
         inputs, calls, before = case
+        arguments = Arguments(inputs, calls, np.ndarray)
         try:
             outputs = produce(target, inputs, calls, job["paths"])[:len(job["paths"]) + MOST_RESULTS]
             send_outputs(i, outputs, send, np)
-            send_changed(i, before, instances([inputs, [arguments for _, arguments in calls]], np.ndarray), send, np)
-            report(CASE, i, kinds=[type(output).__name__ for output in outputs])
+            send_changed(i, before, arguments.arrays, send, np)
+            report(CASE, i, kinds=[type(output).__name__ for output in outputs],
+                   changed=[str(place) for place in arguments.changed()])
         except BaseException as error:
             names = vars(sys.modules["exercise"])
             given = {name: names[name] for name in job.get("given", ()) if name in names}
@@ -197,7 +280,9 @@ def run_task(job, cases, blob, send):
     if "rerun" in job:
         import reruns  # loaded before the sandbox was closed
         return reruns.rerun(source, vars(sys.modules["exercise"]), job, cases, send, run_case, np)
-    for i, case in enumerate(cases):
+    for i, (case, former) in enumerate(zip(cases, reuses)):
+        if former is not None:
+            case = (reused(cases[former][0], case[0]), reused(cases[former][1], case[1]), case[2])
         run_case(i, target, case)
 
 
@@ -213,11 +298,9 @@ def send_outputs(i, outputs, send, np):
 
 
 def send_changed(i, before, after, send, np):
-    """Sends the arguments of case i that were changed in place; nothing (no bytes) for one that is gone."""
+    """Sends the arrays of case i that were changed in place."""
     for j, (kind, shape, content) in enumerate(before):
-        if j >= len(after):
-            send(AFTER, i, j, b"")
-        elif (after[j].dtype.str, after[j].shape, after[j].tobytes()) != (kind, shape, content):
+        if (after[j].dtype.str, after[j].shape, after[j].tobytes()) != (kind, shape, content):
             send(AFTER, i, j, as_npy(after[j], np))
 
 
