@@ -14,6 +14,7 @@ from .comparison import (agreement_on_changes, answer_fingerprint, close, is_clo
                          same_changes, similar, values_agree)
 from .messages import reported
 
+OTHER_SEED = 7919                               # added to the seed of the cases that confirm a reason
 MOST_TOGETHER = 3                               # known mistakes that one answer may combine
 MOST_COMBINATIONS = 700                         # of two mistakes, or of three, that are tried
 
@@ -32,13 +33,18 @@ class AnswerKey:
     """
 
     def __init__(self, exercise, seed):
-        self.exercise = exercise
+        self.exercise, self.seed = exercise, seed
         self.cases = exercise.cases(seed)
         self.main_cases = [case for case in self.cases if not case.role]
         self.expected = []
         if exercise.reference is not None:
             self.expected = [observe(exercise, exercise.reference, case) for case in self.main_cases]
         self.variants, self.fingerprints, self.alone = {}, {}, {}
+
+    @functools.cached_property
+    def fresh(self):
+        """The answer key with other cases, on which the reason for a wrong answer has to hold as well."""
+        return AnswerKey(self.exercise, self.seed + OTHER_SEED)
 
     def variant(self, mistakes):
         """Returns the solution with these mistakes, or None if their edits touch the same text."""

@@ -22,15 +22,14 @@ ARGUMENT = -1                                   # the group of all arguments
 
 
 class SolutionValues:
-    """The values that correct solutions compute in each main case: the solution and its alternatives.
+    """The values that correct solutions compute in each of these cases: the solution and its alternatives.
 
     Attributes:
         kept : for each case, a list of (group, array); a value has the same group in all cases
         solutions : for each solution, the set of its groups
     """
 
-    def __init__(self, answer_key):
-        exercise, cases = answer_key.exercise, answer_key.main_cases
+    def __init__(self, exercise, cases):
         self.kept = [[(ARGUMENT, value) for array in case.arrays() for value in (array, *steps_of_softmax(array))]
                      for case in cases]
         self.tables, groups = {}, {}
@@ -177,7 +176,7 @@ class Values:
         wrong = [i for i in by_case if not self.equal_in_case(i, number)]
         right = [self.equal_in_case(i, number) for i in by_case if i not in wrong]
         if right and set.intersection(*right):
-            return Message("places.relation.except_case", case=wrong[0] + 1) if len(wrong) == 1 else None
+            return None
         if any(len(rows) > 1 for rows in by_case.values()):
             return None
         if self.equal_in_all(number, "transposed") - {ARGUMENT}:
@@ -244,14 +243,15 @@ class Comparison:
             waiting += more
         return node_numbers
 
+    def suspicious(self, roots):
+        """Returns the suspicious nodes among those that feed these roots, in order."""
+        return sorted(filter(self.is_suspicious, self.upstream(roots)),
+                      key=lambda number: (self.nodes[number].line, number))
+
     def first_wrong(self, roots):
         """Returns the suspicious nodes among those that feed these roots and are fed by no suspicious one, in order.
 
         A node that feeds itself, in a loop, may have been spoilt by a later one, and is left out.
         """
-        first = []
-        for number in filter(self.is_suspicious, self.upstream(roots)):
-            feeds = self.upstream(self.nodes[number].feeds)
-            if not any(map(self.is_suspicious, feeds)):
-                first.append(number)
-        return sorted(first, key=lambda number: (self.nodes[number].line, number))
+        return [number for number in self.suspicious(roots)
+                if not any(map(self.is_suspicious, self.upstream(self.nodes[number].feeds)))]

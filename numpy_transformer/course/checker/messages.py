@@ -9,6 +9,7 @@ from ..sandbox.runs import STOPPED
 DIAGNOSIS = "verdict.line.diagnosis"
 KNOWN_MISTAKES = "verdict.known."               # begins the kinds that name known mistakes
 NO_NAME = Message("verdict.line.no_name")
+LONGEST = 44                                    # characters of a quoted expression
 REMARKS = {                                     # {part of Python's own message: key of [error_remark]}
     "BdbQuit": "breakpoint", "EOFError": "input", "File too large": "too_much_output", "null bytes": "encoding",
     "No space left": "disk", "FileNotFoundError": "no_file", "start new thread": "thread",
@@ -144,6 +145,11 @@ def about_mistakes(identified, cases):
     key = "explanation_of" if len(explained) > 1 else "explanation"
     return [heading, *(Message(f"verdict.line.{key}", mistake=name, explanation=explanation)
                        for explanation, name in explained.items())]
+
+
+def shortened(text):
+    """Returns source that is quoted in a sentence, cut if it is long."""
+    return text if len(text) <= LONGEST else text[:LONGEST - 4] + " ..."
 
 
 def joined(names, word):

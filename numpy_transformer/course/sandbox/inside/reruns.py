@@ -1,6 +1,7 @@
-"""Runs a student's program again: with the values of its expressions recorded, and with one small edit at a time.
+"""Runs a student's program again: with its values recorded, with one small edit at a time, or with one value put right.
 
-All of it happens in the student's process and is sent back like any other result. What is correct is not known here.
+All of it happens in the student's process and is sent back like any other result. Nothing that is correct in the graded
+cases is known here: values are put right only in cases that were drawn for this purpose.
 """
 
 import ast
@@ -196,13 +197,44 @@ def run_edits(program, cases, run_case, send):
             break
 
 
+class Replacer:
+    """Gives a node the correct value in place of its own, or one part of it after the other."""
+
+    def __init__(self, right, in_parts):
+        self.right, self.in_parts, self.visits = right, in_parts, 0
+
+    def __call__(self, number, value):
+        if not self.in_parts:
+            return self.right.copy()
+        self.visits += 1
+        return self.right.reshape(-1, *getattr(value, "shape", ()))[self.visits - 1].copy()
+
+
+def run_replaced(program, cases, run_case, np):
+    """Runs the program on all cases with each wanted value put right; numbers the cases as `run_edits` does."""
+    for position, (number, in_parts, arrays) in enumerate(program.job["rerun"]["replaced"]):
+        tracer = tracing.Tracer(ast.parse(program.text), program.text, program.job["given"])
+        tree = instrumenting.replaced(tracer, number)
+        definitions = [item for item in tree.body if getattr(item, "name", "") in program.definitions]
+        code = compile(ast.Module(definitions, []), program.job["file"], "exec")
+        for i, (case, (dtype, shape, entries)) in enumerate(zip(cases, arrays)):
+            replacer = Replacer(np.array(entries, dtype).reshape(shape), in_parts)
+            names = {**program.module, instrumenting.SEEN: replacer}
+            exec(code, names)
+            with contextlib.suppress(TooLong), limited(LONGEST_RUN):
+                run_case(position * len(cases) + i, names[program.job["name"]],
+                         (fresh(case[0]), fresh(case[1]), case[2]))
+
+
 def rerun(source, names, job, cases, send, run_case, np):
-    """Does what the job asks for: records values and tries edits, or runs some edits on all cases."""
+    """Does what the job asks for: records values and tries edits, or runs some edits or replaced values on all cases."""
     program = StudentProgram(source, names, job)
     silence = Silence()
     with np.errstate(all="ignore"), contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
         if "edits" in job["rerun"]:
             run_edits(program, cases, run_case, send)
+        elif "replaced" in job["rerun"]:
+            run_replaced(program, cases, run_case, np)
         else:
             record_values(program, cases, send, np)
             try_edits(program, cases[job["rerun"]["case"]], send, np)

@@ -1,0 +1,156 @@
+"""Finds the first wrong value in a student's own text: with the correct one in its place, the rest of the text is right.
+
+The values of the student's expressions were recorded, and which of them feed which (tracing.py, instrumenting.py).
+intermediates.py looks for them among the values of correct solutions. One that is not there is not wrong for that reason,
+because there are many ways. So the student's process runs the text again, in fresh cases, with values of correct
+solutions in its place. If the results are then right, the mistake is in this value or in what it is computed from.
+"""
+
+import numpy as np
+
+from ...texts import Message, listed
+from ..sandbox.inside.fingerprints import AXES, PROJECTED, SHAPE, TOTAL, fingerprint
+from .comparison import values_agree
+from .intermediates import ARGUMENT
+from .messages import DIAGNOSIS, shortened
+
+MOST_SUSPECTS, MOST_CANDIDATES = 6, 10          # values that are put right, and correct values tried for each
+MOST_CORRECT = 3                                # variables that are named
+LARGEST_PUT = 5000                              # entries of a value that is put right
+MOST_LINES = 10 ** 6
+
+
+def first_wrong_value(wrong):
+    """Returns a Message about the first value of a WrongAnswer that is wrong for sure, or about those that are right."""
+    values, comparisons, roots = wrong.traced
+    if not comparisons:
+        return []
+    used = comparisons[0].upstream(all_of(wrong.wrong_roots))
+    right = set.intersection(*(comparison.right for comparison in comparisons)) & used
+    tried = [(number, arrays, in_parts) for number in suspects(wrong) for arrays, in_parts in candidates(wrong, number)]
+    for number, names in confirmed(wrong, tried):
+        return [about_value(values, right, number, names)]
+    return about_returned(wrong, right) or about_correct(values, right)
+
+
+def suspects(wrong):
+    """Returns the nodes whose values occur in no correct solution, those that nothing suspicious feeds first."""
+    values, comparisons, _ = wrong.traced
+    roots = all_of(wrong.wrong_roots)
+    first = [number for comparison in comparisons for number in comparison.first_wrong(roots)]
+    others = [number for comparison in comparisons for number in comparison.suspicious(roots)]
+    order = [number for group in (set(first), set(others) - set(first))
+             for number in sorted(group, key=lambda number: (values.nodes[number].line, number))]
+    return [number for number in order if values.rows.get(number)][:MOST_SUSPECTS]
+
+
+def candidates(wrong, number):
+    """Yields (arrays, in_parts) of values of correct solutions that may belong to a node, the nearest first.
+
+    There is an array for each fresh case; `in_parts` is True if the node, in a loop, gets one part of it after the other.
+    """
+    values, start = wrong.traced[0], len(wrong.answer_key.main_cases)
+    by_case = [dict(kept) for kept in wrong.known.kept[start:]]                 # {group: its last array}
+    rows = [(i, row) for i in range(len(by_case)) for row in values.rows[number].get(start + i, ())]
+    found = []
+    for group in sorted(set.intersection(*map(set, by_case)) - {ARGUMENT}):
+        for turned in (False, True):
+            arrays = [case[group].swapaxes(-1, -2) if turned and case[group].ndim > 1 else case[group] for case in by_case]
+            if not rows or max(array.size for array in arrays) > LARGEST_PUT:
+                continue
+            in_parts = values.nodes[number].in_loop and all(has_parts(arrays[i], shape_of(row)) for i, row in rows)
+            same = in_parts or all(arrays[i].shape == shape_of(row) for i, row in rows)
+            if same or not turned:
+                found.append((not same, distance(arrays[rows[0][0]], rows[0][1]), len(found), arrays, in_parts))
+    for *_, arrays, in_parts in sorted(found, key=lambda candidate: candidate[:3])[:MOST_CANDIDATES]:
+        yield arrays, in_parts
+
+
+def shape_of(row):
+    """Returns the shape of a recorded value."""
+    return tuple(map(int, row[SHAPE:SHAPE + int(row[AXES])]))
+
+
+def has_parts(array, shape):
+    """Returns True if an array consists of parts of this shape."""
+    return array.ndim > len(shape) and array.shape[array.ndim - len(shape):] == shape
+
+
+def distance(array, row):
+    """Returns how far an array is from a recorded value, relative to both; both have the same number of entries."""
+    other = fingerprint(array)
+    return float(abs(np.array(other[PROJECTED:]) - row[PROJECTED:]).sum() / (other[TOTAL] + row[TOTAL] + 1e-300))
+
+
+def confirmed(wrong, tried):
+    """Yields (node, names of outputs) of the values that make all outputs right that they feed, once they are put right.
+
+    The names are those of the outputs that the correct value equals: then the node computes the result itself.
+
+    Parameters:
+        tried : list of (node, arrays, in_parts)
+    """
+    if not tried:
+        return
+    names, fresh = wrong.answer_key.exercise.outputs, wrong.fresh
+    records = wrong.rerun(fresh.main_cases, replaced=[
+        (number, in_parts, [(str(array.dtype), array.shape, array.ravel().tolist()) for array in arrays])
+        for number, arrays, in_parts in tried])
+    results = []
+    for position, (number, arrays, _) in enumerate(tried):
+        right = wrong.right_outputs(records, fresh.main_cases, fresh.expected, position)
+        fed = outputs_fed_by(wrong, number)
+        if all(right[j] for j in fed) and set(fed) & set(wrong.wrong_outputs()):
+            same = [names[j] for j in fed if all(
+                values_agree(np.sort(array, None), np.sort(expected.outputs[j], None))
+                for array, expected in zip(arrays, fresh.expected))]
+            results.append((number, same))
+    order = [number for number, _, _ in tried]
+    yield from sorted(results, key=lambda result: (order.index(result[0]), bool(result[1])))
+
+
+def outputs_fed_by(wrong, number):
+    """Returns the indices of the outputs that are computed from this node."""
+    _, comparisons, roots = wrong.traced
+    every = range(len(wrong.answer_key.exercise.outputs))
+    if len(roots) != len(every):
+        return every
+    return [j for j in every if number in comparisons[0].upstream(roots[j][1])]
+
+
+def about_value(values, right, number, names):
+    """Returns the Message about the value that makes the results right, and about the correct ones before it."""
+    node, relation = values.nodes[number], values.relation(number)
+    key = "output" if names else "put_right"
+    said = [Message(f"places.value.{key}_related" if relation else f"places.value.{key}", line=node.line,
+                    expression=shortened(node.text), relation=relation, names=listed(names) if names else "")]
+    before = names_of(values, right, node.line)
+    if before:
+        said.append(Message("places.value.correct", n=len(before), names=listed(before)))
+    return Message(DIAGNOSIS, said=said)
+
+
+def about_returned(wrong, right):
+    """Returns Messages about an answer that returns a value on the way to the result; [] if it does not."""
+    _, _, roots = wrong.traced
+    for line, feeds in wrong.wrong_roots:
+        if line and feeds and feeds <= right and not any(observation.error for observation in wrong.observations):
+            return [Message(DIAGNOSIS, said=Message("places.value.result", line=line))]
+    return []
+
+
+def about_correct(values, right):
+    """Returns Messages about variables that are right, which tell where the mistake is not."""
+    names = names_of(values, right, MOST_LINES)
+    return [Message(DIAGNOSIS, said=Message("places.value.correct", n=len(names), names=listed(names)))] if names else []
+
+
+def names_of(values, right, line):
+    """Returns the names of the last variables before this line that have a correct value."""
+    nodes = [values.nodes[number] for number in sorted(right)]
+    return [*dict.fromkeys(node.name for node in nodes if node.name and node.line < line)][-MOST_CORRECT:]
+
+
+def all_of(roots):
+    """Returns the nodes that feed any of these outputs."""
+    return set().union(*(feeds for _, feeds in roots))
