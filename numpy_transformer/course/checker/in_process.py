@@ -11,7 +11,7 @@ import numpy as np
 
 from ..exercises.observation import copy_arrays
 from ..sandbox import CaseResult, ProgramRun
-from ..sandbox.inside.worker import describe_parameters, helper_call, instances, produce, report_error
+from ..sandbox.inside.worker import HELPERS, describe_parameters, helper_call, instances, produce, report_error
 
 
 def run_in_this_process(answer, exercise, cases, file):
@@ -39,9 +39,10 @@ def run_case(answer, exercise, case, file):
     try:
         outputs = produce(answer, inputs, calls, exercise.paths)
     except (Exception, SystemExit) as error:
-        names = names_around(answer)
-        call = helper_call(error, file, {part.__name__: names[part.__name__] for part in exercise.given
-                                          if hasattr(names.get(part.__name__), "__dict__")})
+        given = {part.__name__ for part in exercise.given}
+        helpers = {name: value for name, value in names_around(answer).items() if hasattr(value, "__dict__")
+                   and (name in given or getattr(value, "__module__", "") == HELPERS)}
+        call = helper_call(error, file, helpers)
         return CaseResult([], case.arrays(), {**report_error(error, file, bool(call)), **call})
     arrays = [numeric(output) for output in outputs]
     return CaseResult(arrays, instances((inputs, calls), np.ndarray), {"kinds": [type(y).__name__ for y in outputs]})

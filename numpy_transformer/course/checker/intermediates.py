@@ -36,7 +36,8 @@ class SolutionValues:
         self.solutions = []
         for edits in ({}, *exercise.alternatives.values()):
             self.solutions.append({ARGUMENT})
-            for values in self.trace(exercise, exercise.edited(edits), cases):
+            source = f"{exercise.code_with_given}\n\n{exercise.edited_code(edits)}"
+            for values in self.trace(exercise, source, cases):
                 content = tuple((array.shape, array.tobytes()) for arrays in values for array in arrays)
                 if content not in groups:       # most values of an alternative are those of the solution
                     groups[content] = len(groups)

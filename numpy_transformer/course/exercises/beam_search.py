@@ -88,7 +88,7 @@ EXERCISES = [
     Exercise(
         "13.3", minutes=40, lines=15,
         solution=beam_search, reference=by_beam_search, inputs=draw_beam, edges=other_beams, outputs=("ids", "score"),
-        given=(log_softmax,),
+        imported=(log_softmax,),
         mistakes=(
             Mistake("BEAM-2", {"log_softmax(model(ids)[-1])": "model(ids)[-1]"}),
             Mistake("BEAM-3a", {" / ((5 + length) / 6) ** alpha": ""}),

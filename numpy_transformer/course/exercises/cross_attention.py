@@ -68,7 +68,7 @@ def by_cross_attention_backward(x, memory, w_q, w_k, w_v, p, dy, dlater):
 EXERCISES = [
     Exercise(
         "07.4", minutes=10, lines=6, size_letters="TSD",
-        solution=cross_attention, reference=by_cross_attention, given=(softmax,), outputs=("y", "p"),
+        solution=cross_attention, reference=by_cross_attention, imported=(softmax,), outputs=("y", "p"),
         inputs=draw_forward,
         must_be_zero={"rows_p_sum": lambda inputs, outputs: outputs[1].sum(-1) - 1},
         mistakes=(
@@ -100,7 +100,7 @@ EXERCISES = [
         alternatives={"einsum": {"q @ k.mT": 'np.einsum("...td,...sd->...ts", q, k)'}}),
     Exercise(
         "07.5", minutes=25, lines=8, size_letters="TSD",
-        solution=cross_attention_backward, reference=by_cross_attention_backward, given=(softmax_backward,),
+        solution=cross_attention_backward, reference=by_cross_attention_backward, imported=(softmax_backward,),
         inputs=draw_backward, edges=tiny, outputs=("dx", "dmemory"),
         mistakes=(
             Mistake("XAT-1", {"memory @ w_k": "x @ w_k", "memory @ w_v": "x @ w_v"}),

@@ -39,7 +39,7 @@ def by_cache(q, k, v, keys, values):
 EXERCISES = [
     Exercise(
         "12.2", minutes=15, lines=5, size_letters="Sd",
-        solution=key_value_step, reference=by_cache, given=(softmax,), inputs=draw_step, edges=edges,
+        solution=key_value_step, reference=by_cache, imported=(softmax,), inputs=draw_step, edges=edges,
         outputs=("y", "keys", "values"),
         mistakes=(
             Mistake("KVS-1", {"q @ keys.mT": "q @ keys[..., :-1, :].mT", "p @ values": "p @ values[..., :-1, :]"}),

@@ -74,7 +74,7 @@ EXERCISES = [
     Exercise(
         "07.6", minutes=45, lines=15,
         solution=SelfAttention, write=("forward", "backward"), inputs=draw_twice, edges=tiny, reference=by_package,
-        given=(Parameter, Linear, softmax, softmax_backward, split_heads, merge_heads),
+        given=(Parameter,), imported=(Linear, softmax, softmax_backward, split_heads, merge_heads),
         outputs=("y", "second y", "second dx", "third y", "third dx", "dx", "query.weight.grad", "query.bias.grad",
                  "key.weight.grad", "value.weight.grad", "value.bias.grad", "output.weight.grad", "output.bias.grad"),
         mistakes=(

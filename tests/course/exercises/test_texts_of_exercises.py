@@ -69,7 +69,8 @@ def test_the_placeholders_of_general_texts_are_filled():
     assert brief([np.ones(2)] * 3) == "[3 times (2,)]" and brief([1, (2.5, "a")]) == "[1, [2.5, a]]"
     placeholders = {key: set(re.findall(r"\{(\w+)", text)) for key, text in texts_of("exercises")["sheet"].items()}
     assert placeholders == {"head": {"number", "title", "about", "lesson"}, "lines": {"lines", "minutes"},
-                            "one_line": {"minutes"}, "float32": set(), "todo": set(), "todo_arguments": set()}
+                            "one_line": {"minutes"}, "float32": set(), "todo": set(), "todo_arguments": set(),
+                            "imported": {"calls", "name"}}
 
 
 @pytest.mark.parametrize("number, answer, complaint", [
