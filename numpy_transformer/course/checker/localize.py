@@ -35,6 +35,7 @@ MOST_TRIED = 8                                  # edits that are run on all case
 OUT_OF_BOUNDS = re.compile(r"IndexError: index (\d+) is out of bounds for axis (\d+) with size (\d+)")    # NumPy's words
 EDITS = ("operator", "order", "sign", "comparison", "condition", "constant", "axis", "keepdims", "call", "argument",
          "transposition", "index", "name", "names", "grouping", "power", "factor", "operand", "statement")
+ADDING = "operand", "factor", "call", "axis", "sign", "power"       # kinds of edits that may add what is missing
 OF_TYPES = "call", "argument"                   # kinds of edits that explain a wrong type
 SOLUTION_VALUES = weakref.WeakKeyDictionary()   # {AnswerKey: SolutionValues}
 
@@ -142,7 +143,7 @@ class WrongAnswer:
         values = Values(self.known, nodes, read_values(self.records))
         comparisons = [Comparison(values, solution) for solution in self.known.solutions]
         most = max(len(comparison.right) for comparison in comparisons)
-        return values, [comparison for comparison in comparisons if len(comparison.right) > RESEMBLING * most], roots
+        return values, [comparison for comparison in comparisons if len(comparison.right) >= RESEMBLING * most], roots
 
     @property
     def wrong_roots(self):
@@ -217,7 +218,8 @@ def about_places(edits):
 
 def about_edit(key, edit):
     """Returns the Message about the place of an edit, and about the kind of thing that is wrong there."""
+    is_addition = edit.inserts and edit.kind in ADDING
     place = Message("places.place.part_of" if edit.around else "places.place.part", part=shortened(edit.text),
                     expression=shortened(edit.around))
     return Message(f"places.edit.{key}", line=edit.line, place=place,
-                   what=Message(f"places.what.{edit.kind}"))
+                   what=Message(f"places.{'missing' if is_addition else 'what'}.{edit.kind}"))

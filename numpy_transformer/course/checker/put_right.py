@@ -104,9 +104,19 @@ def confirmed(wrong, tried):
             same = [names[j] for j in fed if all(
                 values_agree(np.sort(array, None), np.sort(expected.outputs[j], None))
                 for array, expected in zip(arrays, fresh.expected))]
-            results.append((number, same))
+            if not same or comes_from_correct_values(wrong, number):
+                results.append((number, same))
     order = [number for number, _, _ in tried]
     yield from sorted(results, key=lambda result: (order.index(result[0]), bool(result[1])))
+
+
+def comes_from_correct_values(wrong, number):
+    """Returns True if all values of other lines that feed a node occur in a correct solution, as far as is known."""
+    values, comparisons, _ = wrong.traced
+    nodes = values.nodes
+    return any(all(comparison.groups[i] or values.entries[i] or values.says_nothing(i)
+                   for i in comparison.upstream(nodes[number].feeds) - {number}
+                   if i in values.rows and nodes[i].line != nodes[number].line) for comparison in comparisons)
 
 
 def outputs_fed_by(wrong, number):

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...texts import Message, listed, render
 from ..exercises.observation import changed, same_array
-from .comparison import close, compare_arrays, compare_shapes, lost_precision, show_entries, unlike
+from .comparison import close, compare_arrays, compare_shapes, is_close, lost_precision, show_entries, unlike
 from .messages import (DIAGNOSIS, NO_NAME, REMEDY, about_case, about_count, about_error, about_helper, about_mistakes, about_order,
                        about_parameters, about_type, reported, without_equal_alternatives)
 from .relations import explains_everything, relations
@@ -148,7 +148,18 @@ def check_types(answer_key, run):
             matters = right.dtype == bool or not exercise.hides_answers
             if wrong.size and matters and unlike(wrong.dtype, right.dtype):
                 note = Message("verdict.type.dtype", name=name, dtype=str(wrong.dtype), expected=str(right.dtype))
-                return diagnose(answer_key, run, "type", note)
+                verdict = diagnose(answer_key, run, "type", note)
+                if has_right_values(answer_key, run, names.index(name)):
+                    only = Message(DIAGNOSIS, said=Message("verdict.type.right_values", name=name, expected=str(right.dtype)))
+                    verdict = replace(verdict, lines=(*verdict.lines, only))
+                return verdict
+
+
+def has_right_values(answer_key, run, j):
+    """Returns True if output j has the right shape and values in all main cases."""
+    pairs = zip(run.results, answer_key.expected)
+    return all(len(result.outputs) > j and result.outputs[j] is not None
+               and is_close(result.outputs[j], expected.outputs[j], expected.outputs) for result, expected in pairs)
 
 
 def first_expected(answer_key):
