@@ -50,12 +50,19 @@ def most_useful_first(verdict):
     """
     lines = [*verdict.lines] or [*filter(None, [verdict.note])]
     diagnosis = [line for line in lines if is_diagnosis(line)]
-    places = [line for line in diagnosis if line.kind == DIAGNOSIS and line.values["said"].kind.startswith("places.")]
+    places = list(filter(is_place, diagnosis))
     first = places + [line for line in diagnosis if line not in places]
     others = [line for line in lines if line not in diagnosis and not (line == NO_NAME and diagnosis)]
     if verdict.stage in ("finite", "values"):
         return first + others
     return [line for line in others if line != NO_NAME] + first
+
+
+def is_place(line):
+    """Returns True if a diagnosis, in one sentence or several, says where in the student's text the mistake is."""
+    said = line.values["said"] if line.kind == DIAGNOSIS else None
+    first = said[0] if isinstance(said, list) else said
+    return first is not None and first.kind.startswith("places.")
 
 
 def is_diagnosis(line):
