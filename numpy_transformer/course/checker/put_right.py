@@ -6,6 +6,8 @@ because there are many ways. So the student's process runs the text again, in fr
 solutions in its place. If the results are then right, the mistake is in this value or in what it is computed from.
 """
 
+import collections
+
 import numpy as np
 
 from ...texts import Message, listed
@@ -27,7 +29,7 @@ def first_wrong_value(wrong):
         return []
     used = comparisons[0].upstream(all_of(wrong.wrong_roots))
     right = set.intersection(*(comparison.right for comparison in comparisons)) & used
-    tried = [(number, arrays, in_parts) for number in suspects(wrong) for arrays, in_parts in candidates(wrong, number)]
+    tried = [(number, given, in_parts) for number in suspects(wrong) for given, in_parts in candidates(wrong, number)]
     for number, names in confirmed(wrong, tried):
         return [about_value(values, right, number, names)]
     return about_returned(wrong, right) or about_correct(values, right)
@@ -45,25 +47,36 @@ def suspects(wrong):
 
 
 def candidates(wrong, number):
-    """Yields (arrays, in_parts) of values of correct solutions that may belong to a node, the nearest first.
+    """Yields (values, in_parts) of correct solutions that may belong to a node, the nearest first.
 
-    There is an array for each fresh case; `in_parts` is True if the node, in a loop, gets one part of it after the other.
+    For each fresh case, there is a list of arrays, one for each visit of the node, or a single one for all visits. It is
+    given in parts if the node, in a loop, gets one part of the array after the other.
     """
     values, start = wrong.traced[0], len(wrong.answer_key.main_cases)
-    by_case = [dict(kept) for kept in wrong.known.kept[start:]]                 # {group: its last array}
-    rows = [(i, row) for i in range(len(by_case)) for row in values.rows[number].get(start + i, ())]
+    by_case = [visits_of(kept) for kept in wrong.known.kept[start:]]            # {group: its arrays}
+    rows = [(i, k, row) for i in range(len(by_case)) for k, row in enumerate(values.rows[number].get(start + i, ()))]
     found = []
-    for group in sorted(set.intersection(*map(set, by_case)) - {ARGUMENT}):
+    for group in sorted(set.intersection(*map(set, by_case)) - {ARGUMENT}) if rows else ():
         for turned in (False, True):
-            arrays = [case[group].swapaxes(-1, -2) if turned and case[group].ndim > 1 else case[group] for case in by_case]
-            if not rows or max(array.size for array in arrays) > LARGEST_PUT:
+            given = [[array.swapaxes(-1, -2) if turned and array.ndim > 1 else array for array in case[group]]
+                     for case in by_case]
+            if max(sum(array.size for array in arrays) for arrays in given) > LARGEST_PUT:
                 continue
-            in_parts = values.nodes[number].in_loop and all(has_parts(arrays[i], shape_of(row)) for i, row in rows)
-            same = in_parts or all(arrays[i].shape == shape_of(row) for i, row in rows)
+            pairs = [(given[i][min(k, len(given[i]) - 1)], row) for i, k, row in rows]
+            in_parts = values.nodes[number].in_loop and all(has_parts(array, shape_of(row)) for array, row in pairs)
+            same = in_parts or all(array.shape == shape_of(row) for array, row in pairs)
             if same or not turned:
-                found.append((not same, distance(arrays[rows[0][0]], rows[0][1]), len(found), arrays, in_parts))
-    for *_, arrays, in_parts in sorted(found, key=lambda candidate: candidate[:3])[:MOST_CANDIDATES]:
-        yield arrays, in_parts
+                found.append((not same, distance(*pairs[0]), len(found), given, in_parts))
+    for *_, given, in_parts in sorted(found, key=lambda candidate: candidate[:3])[:MOST_CANDIDATES]:
+        yield given, in_parts
+
+
+def visits_of(kept):
+    """Returns {group: list of its arrays} of the pairs (group, array) of one case."""
+    groups = {}
+    for group, array in kept:
+        groups.setdefault(group, []).append(array)
+    return groups
 
 
 def shape_of(row):
@@ -88,22 +101,22 @@ def confirmed(wrong, tried):
     The names are those of the outputs that the correct value equals: then the node computes the result itself.
 
     Parameters:
-        tried : list of (node, arrays, in_parts)
+        tried : list of (node, values, in_parts)
     """
     if not tried:
         return
     names, fresh = wrong.answer_key.exercise.outputs, wrong.fresh
     records = wrong.rerun(fresh.main_cases, replaced=[
-        (number, in_parts, [(str(array.dtype), array.shape, array.ravel().tolist()) for array in arrays])
-        for number, arrays, in_parts in tried])
+        (number, in_parts, [[(str(array.dtype), array.shape, array.ravel().tolist()) for array in arrays] for arrays in given])
+        for number, given, in_parts in tried])
     results = []
-    for position, (number, arrays, _) in enumerate(tried):
+    for position, (number, given, _) in enumerate(tried):
         right = wrong.right_outputs(records, fresh.main_cases, fresh.expected, position)
         fed = outputs_fed_by(wrong, number)
         if all(right[j] for j in fed) and set(fed) & set(wrong.wrong_outputs()):
             same = [names[j] for j in fed if all(
-                values_agree(np.sort(array, None), np.sort(expected.outputs[j], None))
-                for array, expected in zip(arrays, fresh.expected))]
+                values_agree(np.sort(arrays[-1], None), np.sort(expected.outputs[j], None))
+                for arrays, expected in zip(given, fresh.expected))]
             if not same or comes_from_correct_values(wrong, number):
                 results.append((number, same))
     order = [number for number, _, _ in tried]
@@ -158,7 +171,9 @@ def about_correct(values, right):
 def names_of(values, right, line):
     """Returns the names of the last variables before this line that have a correct value."""
     nodes = [values.nodes[number] for number in sorted(right)]
-    return [*dict.fromkeys(node.name for node in nodes if node.name and node.line < line)][-MOST_CORRECT:]
+    changed = collections.Counter(node.name for node in values.nodes)           # a name may get another value later
+    return [*dict.fromkeys(node.name for node in nodes
+                           if node.name and node.line < line and changed[node.name] == 1)][-MOST_CORRECT:]
 
 
 def all_of(roots):

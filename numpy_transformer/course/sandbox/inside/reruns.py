@@ -198,16 +198,17 @@ def run_edits(program, cases, run_case, send):
 
 
 class Replacer:
-    """Gives a node the correct value in place of its own, or one part of it after the other."""
+    """Gives a node the correct value in place of its own: one for each visit, the same for all, or one part after the other."""
 
-    def __init__(self, right, in_parts):
-        self.right, self.in_parts, self.visits = right, in_parts, 0
+    def __init__(self, values, in_parts):
+        self.values, self.in_parts, self.visits = values, in_parts, 0
 
     def __call__(self, number, value):
-        if not self.in_parts:
-            return self.right.copy()
+        visit = self.visits
         self.visits += 1
-        return self.right.reshape(-1, *getattr(value, "shape", ()))[self.visits - 1].copy()
+        if self.in_parts:
+            return self.values[0].reshape(-1, *getattr(value, "shape", ()))[visit].copy()
+        return self.values[visit if len(self.values) > 1 else 0].copy()
 
 
 def run_replaced(program, cases, run_case, np):
@@ -217,8 +218,8 @@ def run_replaced(program, cases, run_case, np):
         tree = instrumenting.replaced(tracer, number)
         definitions = [item for item in tree.body if getattr(item, "name", "") in program.definitions]
         code = compile(ast.Module(definitions, []), program.job["file"], "exec")
-        for i, (case, (dtype, shape, entries)) in enumerate(zip(cases, arrays)):
-            replacer = Replacer(np.array(entries, dtype).reshape(shape), in_parts)
+        for i, (case, given) in enumerate(zip(cases, arrays)):
+            replacer = Replacer([np.array(entries, dtype).reshape(shape) for dtype, shape, entries in given], in_parts)
             names = {**program.module, instrumenting.SEEN: replacer}
             exec(code, names)
             with contextlib.suppress(TooLong), limited(LONGEST_RUN):
