@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...texts import Message
+from ...texts import Message, listed
 from ..sandbox import ProgramTask
 from ..sandbox.inside.fingerprints import BAD, fingerprint
 from ..sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
@@ -35,6 +35,8 @@ MOST_TRIED = 8                                  # edits that are run on all case
 OUT_OF_BOUNDS = re.compile(r"IndexError: index (\d+) is out of bounds for axis (\d+) with size (\d+)")    # NumPy's words
 EDITS = ("operator", "order", "sign", "comparison", "condition", "constant", "axis", "keepdims", "call", "argument",
          "transposition", "index", "name", "names", "grouping", "power", "factor", "operand", "statement")
+CERTAIN = ("operator", "sign", "comparison", "condition", "axis", "keepdims", "call", "argument", "transposition", "index",
+           "power", "operand", "statement")     # kinds that explain one of several wrong outputs
 ADDING = "operand", "factor", "call", "axis", "sign", "power"       # kinds of edits that may add what is missing
 OF_TYPES = "call", "argument"                   # kinds of edits that explain a wrong type
 SOLUTION_VALUES = weakref.WeakKeyDictionary()   # {AnswerKey: SolutionValues}
@@ -85,30 +87,47 @@ class WrongAnswer:
         return self.execute(ProgramTask(self.answer_key.exercise, cases, self.file, wanted)).records
 
     def one_edit(self, kinds=EDITS):
-        """Returns Messages about the places where one edit of these kinds makes all cases right."""
+        """Returns Messages about the places where one edit of these kinds makes all cases right.
+
+        If there is none, about those where it makes some of the wrong outputs right in all cases: several things may be
+        wrong.
+        """
         expected = [fingerprint(y) for y in self.expected[self.smallest].outputs]
         if not all(expected):
             return []
-        candidates = {number: read_edit(self.records, number) for number, rows in read_tried(self.records).items()
-                      if have_fingerprints(rows, np.array(expected, float))}
-        lines = self.suspicious_lines() if candidates else set()
+        expected, wrong = np.array(expected, float), [*self.wrong_outputs()]
+        tried = {number: rows for number, rows in read_tried(self.records).items() if rows.shape == expected.shape}
+        equal = {number: [*map(has_fingerprint, rows, expected)] for number, rows in tried.items()}
+        complete = [number for number, right in equal.items() if all(right)]
+        partial = [number for number, right in equal.items()
+                   if any(right[j] for j in wrong) and all(right[j] for j in range(len(right)) if j not in wrong)]
+        return self.confirmed_edits(complete, kinds) or self.confirmed_edits(
+            partial, [kind for kind in kinds if kind in CERTAIN], insertions=False)
+
+    def confirmed_edits(self, numbers, kinds, insertions=True):
+        """Returns Messages about the best of these edits that make outputs right in all cases."""
+        lines = self.suspicious_lines() if numbers else set()
+        candidates = {number: read_edit(self.records, number) for number in numbers}
         candidates = {number: edit for number, edit in candidates.items()
-                      if edit and edit.kind in kinds and (edit.line in lines or not lines or not edit.inserts)}
+                      if edit and edit.kind in kinds and (not edit.inserts or insertions and (edit.line in lines or not lines))}
         if not candidates:
             return []
         tried = sorted(candidates, key=lambda number: (*rank(candidates[number], lines), number))[:MOST_TRIED]
         records = self.rerun(self.cases, edits=tried)
-        places = {}
+        places, before = {}, {j for j in range(len(self.answer_key.exercise.outputs)) if j not in self.wrong_outputs()}
         for position, number in enumerate(tried):
             edit = read_edit(records, number)
-            if edit and all(self.right_outputs(records, self.cases, self.expected, position)):
-                places.setdefault((edit.line, edit.text), (rank(edit, lines)[:2], edit))
+            right = {j for j, ok in enumerate(self.right_outputs(records, self.cases, self.expected, position)) if ok}
+            if edit and before < right:
+                places.setdefault((edit.line, edit.text), (-len(right), rank(edit, lines)[:2], edit, right - before))
         if not places:
             return []
-        best = min(quality for quality, _ in places.values())
-        chosen = [edit for quality, edit in places.values() if quality == best]
-        is_guess, _ = best                      # another name or an insertion: one place is enough
-        return about_places(chosen[:1] if is_guess else chosen)
+        best = min(quality for *quality, _, _ in places.values())
+        chosen = [(edit, made_right) for *quality, edit, made_right in places.values() if quality == best]
+        is_guess = best[1][0]                   # another name or an insertion: one place is enough
+        names = self.answer_key.exercise.outputs
+        made_right = [names[j] for j in sorted(chosen[0][1])] if len(before | chosen[0][1]) < len(names) else []
+        return about_places([edit for edit, _ in chosen][:1 if is_guess or made_right else 2], made_right)
 
     def right_outputs(self, records, cases, expected, position):
         """Returns for each output whether it is right in all cases.
@@ -197,11 +216,9 @@ def fits(numbers, output):
 
 
 
-def have_fingerprints(rows, expected):
-    """Returns True if these fingerprints of outputs are those of the expected ones."""
-    return rows.shape == expected.shape and all(
-        same_shape(right[None], row)[0] and same_sums(right[None], row)[0] and row[BAD] == right[BAD]
-        for row, right in zip(rows, expected))
+def has_fingerprint(row, right):
+    """Returns True if a fingerprint of an output is that of the expected one."""
+    return bool(same_shape(right[None], row)[0] and same_sums(right[None], row)[0] and row[BAD] == right[BAD])
 
 
 def rank(edit, lines):
@@ -209,17 +226,22 @@ def rank(edit, lines):
     return edit.inserts or edit.kind in ("name", "names"), edit.line not in lines, len(edit.text)
 
 
-def about_places(edits):
-    """Returns Messages about the places where one change makes all cases right. They do not say which change."""
+def about_places(edits, made_right):
+    """Returns Messages about the places where one change makes outputs right. They do not say which change.
+
+    Parameters:
+        made_right : names of the outputs that it makes right, if others stay wrong
+    """
     first, *others = edits
     others = [other for other in others if other.line != first.line][:1]
-    return [Message(DIAGNOSIS, said=about_edit("first", first)), *(about_edit("other", other) for other in others)]
+    about = about_edit("some" if made_right else "first", first, names=listed(made_right) if made_right else "")
+    return [Message(DIAGNOSIS, said=about), *(about_edit("other", other) for other in others)]
 
 
-def about_edit(key, edit):
+def about_edit(key, edit, **values):
     """Returns the Message about the place of an edit, and about the kind of thing that is wrong there."""
     is_addition = edit.inserts and edit.kind in ADDING
     place = Message("places.place.part_of" if edit.around else "places.place.part", part=shortened(edit.text),
                     expression=shortened(edit.around))
     return Message(f"places.edit.{key}", line=edit.line, place=place,
-                   what=Message(f"places.{'missing' if is_addition else 'what'}.{edit.kind}"))
+                   what=Message(f"places.{'missing' if is_addition else 'what'}.{edit.kind}"), **values)

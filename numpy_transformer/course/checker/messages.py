@@ -151,7 +151,8 @@ def about_mistakes(identified, wrong, cases):
     said = [Message(f"{KNOWN_MISTAKES}{key}", names=names, wrong=wrong, cases=cases)]
     for mistake in explained.values():
         what, remedy = mistake.parts
-        said.append(Message(f"verdict.line.explanation{'_of' * (len(explained) > 1)}", mistake=mistake.name, explanation=what))
+        key = "explanation_of" if len(explained) > 1 else "explanation"
+        said.append(Message(f"verdict.line.{key}", mistake=mistake.name, explanation=what))
         said += [Message(REMEDY, remedy=remedy)] * bool(remedy)
     return said
 

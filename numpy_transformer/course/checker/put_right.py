@@ -30,8 +30,8 @@ def first_wrong_value(wrong):
     used = comparisons[0].upstream(all_of(wrong.wrong_roots))
     right = set.intersection(*(comparison.right for comparison in comparisons)) & used
     tried = [(number, given, in_parts) for number in suspects(wrong) for given, in_parts in candidates(wrong, number)]
-    for number, names in confirmed(wrong, tried):
-        return [about_value(values, right, number, names)]
+    for found in confirmed(wrong, tried):
+        return [about_value(values, right, *found)]
     return about_returned(wrong, right) or about_correct(values, right)
 
 
@@ -96,40 +96,54 @@ def distance(array, row):
 
 
 def confirmed(wrong, tried):
-    """Yields (node, names of outputs) of the values that make all outputs right that they feed, once they are put right.
+    """Yields the values that make outputs right that they feed, once they are put right.
 
-    The names are those of the outputs that the correct value equals: then the node computes the result itself.
+    All outputs that they feed have to be wrong in the student's answer: a step that also leads to a right one, as in another
+    call of the same method, is not what is wrong. Yields the node, whether it is what the function returns, and the names of
+    the outputs that it makes right.
 
     Parameters:
         tried : list of (node, values, in_parts)
     """
     if not tried:
         return
-    names, fresh = wrong.answer_key.exercise.outputs, wrong.fresh
+    names, fresh, wrong_outputs = wrong.answer_key.exercise.outputs, wrong.fresh, set(wrong.wrong_outputs())
     records = wrong.rerun(fresh.main_cases, replaced=[
-        (number, in_parts, [[(str(array.dtype), array.shape, array.ravel().tolist()) for array in arrays] for arrays in given])
-        for number, given, in_parts in tried])
+        (number, in_parts, [[as_list(array) for array in arrays] for arrays in given]) for number, given, in_parts in tried])
     results = []
     for position, (number, given, _) in enumerate(tried):
         right = wrong.right_outputs(records, fresh.main_cases, fresh.expected, position)
         fed = outputs_fed_by(wrong, number)
-        if all(right[j] for j in fed) and set(fed) & set(wrong.wrong_outputs()):
-            same = [names[j] for j in fed if all(
-                values_agree(np.sort(arrays[-1], None), np.sort(expected.outputs[j], None))
-                for arrays, expected in zip(given, fresh.expected))]
-            if not same or comes_from_correct_values(wrong, number):
-                results.append((number, same))
+        made_right = [j for j in fed if right[j]]
+        if not made_right or not set(fed) <= wrong_outputs:
+            continue
+        same = [j for j in made_right if all(values_agree(np.sort(arrays[-1], None), np.sort(expected.outputs[j], None))
+                                      for arrays, expected in zip(given, fresh.expected))]
+        if not same or all(is_returned(wrong, number, j) for j in same) and comes_from_correct_values(wrong, number):
+            results.append((number, bool(same), [names[j] for j in same or made_right]))
     order = [number for number, _, _ in tried]
-    yield from sorted(results, key=lambda result: (order.index(result[0]), bool(result[1])))
+    yield from sorted(results, key=lambda result: (order.index(result[0]), result[1]))
+
+
+def is_returned(wrong, number, j):
+    """Returns True if output j is what this node computes, so that nothing follows which could be wrong."""
+    _, _, roots = wrong.traced
+    return len(roots) == len(wrong.answer_key.exercise.outputs) and roots[j][1] == {number}
+
+
+def as_list(array):
+    """Returns an array as reruns.py reads it: its dtype, its shape and its entries."""
+    return str(array.dtype), array.shape, array.ravel().tolist()
 
 
 def comes_from_correct_values(wrong, number):
-    """Returns True if all values of other lines that feed a node occur in a correct solution, as far as is known."""
+    """Returns True if all values of other lines that feed a node are known to occur in a correct solution."""
     values, comparisons, _ = wrong.traced
-    nodes = values.nodes
-    return any(all(comparison.groups[i] or values.entries[i] or values.says_nothing(i)
+    nodes, given = values.nodes, tuple(f"{name}(" for name in wrong.answer_key.exercise.given_code)
+    return any(all(i in values.rows and (comparison.groups[i] or values.entries[i] or values.says_nothing(i))
                    for i in comparison.upstream(nodes[number].feeds) - {number}
-                   if i in values.rows and nodes[i].line != nodes[number].line) for comparison in comparisons)
+                   if nodes[i].text and nodes[i].line != nodes[number].line and not nodes[i].text.startswith(given))
+               for comparison in comparisons)
 
 
 def outputs_fed_by(wrong, number):
@@ -141,12 +155,11 @@ def outputs_fed_by(wrong, number):
     return [j for j in every if number in comparisons[0].upstream(roots[j][1])]
 
 
-def about_value(values, right, number, names):
+def about_value(values, right, number, is_output, names):
     """Returns the Message about the value that makes the results right, and about the correct ones before it."""
-    node, relation = values.nodes[number], values.relation(number)
-    key = "output" if names else "put_right"
-    said = [Message(f"places.value.{key}_related" if relation else f"places.value.{key}", line=node.line,
-                    expression=shortened(node.text), relation=relation, names=listed(names) if names else "")]
+    node = values.nodes[number]
+    said = [Message("places.value.output" if is_output else "places.value.put_right", line=node.line,
+                    expression=shortened(node.text), names=listed(names))]
     before = names_of(values, right, node.line)
     if before:
         said.append(Message("places.value.correct", n=len(before), names=listed(before)))

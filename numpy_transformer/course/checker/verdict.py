@@ -9,8 +9,8 @@ import numpy as np
 from ...texts import Message, listed, render
 from ..exercises.observation import changed, same_array
 from .comparison import close, compare_arrays, compare_shapes, is_close, lost_precision, show_entries, unlike
-from .messages import (DIAGNOSIS, NO_NAME, REMEDY, about_case, about_count, about_error, about_helper, about_mistakes, about_order,
-                       about_parameters, about_type, reported, without_equal_alternatives)
+from .messages import (DIAGNOSIS, NO_NAME, REMEDY, about_case, about_count, about_error, about_helper, about_mistakes,
+                       about_order, about_parameters, about_type, reported, without_equal_alternatives)
 from .relations import explains_everything, relations
 
 SEQUENCES = "list", "tuple", "range", "MaskedArray", "matrix"       # types that NumPy can convert to arrays

@@ -126,6 +126,7 @@ def make_request(task, seconds, megabytes, **more):
     job = {"file": task.file, "name": task.exercise.name, "paths": task.exercise.paths, "seconds": seconds,
            "processor": max(1, round(0.8 * seconds)), "megabytes": megabytes, "printed": 4 * PRINTED,
            "given": [part.__name__ for part in task.exercise.given], **more}
+    job["imported"] = [part.__name__ for part in task.exercise.imported]
     job["helpers"] = task.exercise.code_with_given if task.exercise.imported else ""
     if task.rerun is not None:
         job["rerun"] = task.rerun

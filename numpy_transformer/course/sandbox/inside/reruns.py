@@ -40,9 +40,9 @@ class StudentProgram:
 
     def __init__(self, source, names, job):
         self.job, self.module, self.text = job, names, source.decode("utf-8", "replace")
-        self.tree = ast.parse(source)
+        self.tree, self.given = ast.parse(source), [*job["given"], *job["imported"]]        # a copy may stand in the file
         definitions = [item for item in self.tree.body if isinstance(item, (ast.FunctionDef, ast.ClassDef))]
-        own = {item.name: item for item in definitions if item.name not in job["given"]}
+        own = {item.name: item for item in definitions if item.name not in self.given}
         self.definitions = {job["name"]: own.pop(job["name"]), **own}
         self.compiled = {name: self.compile(item) for name, item in self.definitions.items()}
 
@@ -109,7 +109,7 @@ def limited(seconds):
 
 def record_values(program, cases, send, np):
     """Sends the nodes of the program, and the fingerprints of their values in the given cases."""
-    tracer = tracing.Tracer(ast.parse(program.text), program.text, program.job["given"])
+    tracer = tracing.Tracer(ast.parse(program.text), program.text, program.given)
     recorder = fingerprints.Recorder()
     names = {**program.module, instrumenting.SEEN: recorder}
     definitions = [item for item in instrumenting.instrumented(tracer).body
@@ -198,7 +198,7 @@ def run_edits(program, cases, run_case, send):
 
 
 class Replacer:
-    """Gives a node the correct value in place of its own: one for each visit, the same for all, or one part after the other."""
+    """Gives a node the correct value in place of its own: one for each visit, the same for all, or part after part."""
 
     def __init__(self, values, in_parts):
         self.values, self.in_parts, self.visits = values, in_parts, 0
@@ -214,7 +214,7 @@ class Replacer:
 def run_replaced(program, cases, run_case, np):
     """Runs the program on all cases with each wanted value put right; numbers the cases as `run_edits` does."""
     for position, (number, in_parts, arrays) in enumerate(program.job["rerun"]["replaced"]):
-        tracer = tracing.Tracer(ast.parse(program.text), program.text, program.job["given"])
+        tracer = tracing.Tracer(ast.parse(program.text), program.text, program.given)
         tree = instrumenting.replaced(tracer, number)
         definitions = [item for item in tree.body if getattr(item, "name", "") in program.definitions]
         code = compile(ast.Module(definitions, []), program.job["file"], "exec")
