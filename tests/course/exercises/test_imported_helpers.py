@@ -8,7 +8,7 @@ from numpy_transformer.course.checker.diagnosis import AnswerKey
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose, exercises
 from numpy_transformer.course.exercises.observation import observe
-from numpy_transformer.course.sandbox import run
+from numpy_transformer.course.sandbox import ProgramTask, layers, run, run_files
 from numpy_transformer.course.sandbox.inside.worker import HELPERS
 
 IMPORTING = [number for number, exercise in exercises().items() if exercise.imported]
@@ -80,3 +80,18 @@ def test_the_module_says_what_it_has_not():
     from numpy_transformer.course import helpers
     with pytest.raises(AttributeError, match="no nonsense"):
         helpers.nonsense  # noqa: B018
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bubblewrap", "Landlock"])
+def test_a_hand_in_has_the_helpers_in_each_sandbox(name):
+    """Also where only one of its files is there, and where it defines a softmax of its own above the import."""
+    layer = next(layer for layer in layers() if layer.name == name)
+    if not layer.works:
+        pytest.skip(layer.sentence)
+    exercise = choose("05.1")
+    key = AnswerKey(exercise, 0)
+    wrong_softmax = "def softmax(z):\n    return z\n\n\n"
+    for source in (exercise.edited(), wrong_softmax + exercise.edited()):
+        result, = run_files({exercise.file: source.encode()}, [ProgramTask(exercise, key.cases, exercise.file)], layer)
+        assert judge(key, result).status == "pass"
