@@ -62,7 +62,7 @@ def is_place(line):
     """Returns True if a diagnosis, in one sentence or several, says where in the student's text the mistake is."""
     said = line.values["said"] if line.kind == DIAGNOSIS else None
     first = said[0] if isinstance(said, list) else said
-    return first is not None and first.kind.startswith("places.")
+    return first is not None and first.kind.startswith("places.") and not first.kind.startswith("places.value.correct")
 
 
 def is_diagnosis(line):

@@ -102,14 +102,19 @@ class WrongAnswer:
         partial = [number for number, right in equal.items()
                    if any(right[j] for j in wrong) and all(right[j] for j in range(len(right)) if j not in wrong)]
         return self.confirmed_edits(complete, kinds) or self.confirmed_edits(
-            partial, [kind for kind in kinds if kind in CERTAIN], insertions=False)
+            partial, [kind for kind in kinds if kind in CERTAIN], partial=True)
 
-    def confirmed_edits(self, numbers, kinds, insertions=True):
-        """Returns Messages about the best of these edits that make outputs right in all cases."""
+    def confirmed_edits(self, numbers, kinds, partial=False):
+        """Returns Messages about the best of these edits that make outputs right in all cases.
+
+        Parameters:
+            partial : some of the wrong outputs are enough, but an edit that adds something explains none of them
+        """
         lines = self.suspicious_lines() if numbers else set()
         candidates = {number: read_edit(self.records, number) for number in numbers}
+        candidates = {number: edit for number, edit in candidates.items() if edit and edit.kind in kinds}
         candidates = {number: edit for number, edit in candidates.items()
-                      if edit and edit.kind in kinds and (not edit.inserts or insertions and (edit.line in lines or not lines))}
+                      if not edit.inserts or not partial and (edit.line in lines or not lines)}
         if not candidates:
             return []
         tried = sorted(candidates, key=lambda number: (*rank(candidates[number], lines), number))[:MOST_TRIED]
@@ -118,7 +123,7 @@ class WrongAnswer:
         for position, number in enumerate(tried):
             edit = read_edit(records, number)
             right = {j for j, ok in enumerate(self.right_outputs(records, self.cases, self.expected, position)) if ok}
-            if edit and before < right:
+            if edit and before < right and (partial or len(right) == len(self.answer_key.exercise.outputs)):
                 places.setdefault((edit.line, edit.text), (-len(right), rank(edit, lines)[:2], edit, right - before))
         if not places:
             return []

@@ -16,7 +16,7 @@ from .comparison import values_agree
 from .intermediates import ARGUMENT
 from .messages import DIAGNOSIS, shortened
 
-MOST_SUSPECTS, MOST_CANDIDATES = 6, 10          # values that are put right, and correct values tried for each
+MOST_SUSPECTS, MOST_CANDIDATES = 5, 14          # values that are put right, and correct values tried for each
 MOST_CORRECT = 3                                # variables that are named
 LARGEST_PUT = 5000                              # entries of a value that is put right
 MOST_LINES = 10 ** 6
@@ -128,7 +128,7 @@ def confirmed(wrong, tried):
 def is_returned(wrong, number, j):
     """Returns True if output j is what this node computes, so that nothing follows which could be wrong."""
     _, _, roots = wrong.traced
-    return len(roots) == len(wrong.answer_key.exercise.outputs) and roots[j][1] == {number}
+    return len(roots) == len(wrong.answer_key.exercise.outputs) and number in roots[j][1]
 
 
 def as_list(array):

@@ -24,7 +24,7 @@ from .visible_files import ENVIRONMENT, ISOLATED
 TIME_SIGNALS = [-getattr(signal, name) for name in ("SIGXCPU", "SIGALRM", "SIGKILL") if hasattr(signal, name)]
 STOPPED = "full", "flood"                       # it wrote too much, or it printed or returned too much
 MOST_SOURCE, LONGEST_NAME = 16 << 20, 200       # bytes of all files of a student, and of the name of one
-RERUN_SECONDS, RERUN_MEGABYTES = 3, 400         # an edit may take long, or make an array huge
+RERUN_SECONDS, RERUN_MEGABYTES = 5, 400         # an edit may take long, or make an array huge
 MODULE = re.compile(r"(\w+/)*\w+\.py")
 
 
