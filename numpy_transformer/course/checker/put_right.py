@@ -36,14 +36,14 @@ def first_wrong_value(wrong):
 
 
 def suspects(wrong):
-    """Returns the nodes whose values occur in no correct solution, those that nothing suspicious feeds first."""
+    """Returns the nodes whose values occur in no correct solution at all, those that nothing suspicious feeds first."""
     values, comparisons, _ = wrong.traced
     roots = all_of(wrong.wrong_roots)
-    first = [number for comparison in comparisons for number in comparison.first_wrong(roots)]
-    others = [number for comparison in comparisons for number in comparison.suspicious(roots)]
-    order = [number for group in (set(first), set(others) - set(first))
+    suspicious = set.intersection(*(set(comparison.suspicious(roots)) for comparison in comparisons))
+    first = {number for comparison in comparisons for number in comparison.first_wrong(roots)} & suspicious
+    order = [number for group in (first, suspicious - first)
              for number in sorted(group, key=lambda number: (values.nodes[number].line, number))]
-    return [number for number in order if values.rows.get(number)][:MOST_SUSPECTS]
+    return [number for number in order if values.rows.get(number) and not values.groups[number]][:MOST_SUSPECTS]
 
 
 def candidates(wrong, number):
