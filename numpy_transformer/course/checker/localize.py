@@ -231,11 +231,11 @@ def rank(edit, lines):
     return edit.inserts or edit.kind in ("name", "names"), edit.line not in lines, len(edit.text)
 
 
-def about_places(edits, made_right):
+def about_places(edits, made_right=()):
     """Returns Messages about the places where one change makes outputs right. They do not say which change.
 
     Parameters:
-        made_right : names of the outputs that it makes right, if others stay wrong
+        made_right : names of the outputs that it makes right, if others stay wrong; empty: all
     """
     first, *others = edits
     others = [other for other in others if other.line != first.line][:1]
