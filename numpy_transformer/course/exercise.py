@@ -18,6 +18,7 @@ from .lessons.words import lesson_words
 __all__ = ["check", "hint", "sheet"]
 
 shown_hints = {}                                # {number: hints shown in this session}
+named = {}                                      # {number: known mistakes that the latest check named}
 
 
 def check(number: str | int | float, answer: Any, seed: int = 0) -> NotebookResult:
@@ -55,6 +56,9 @@ def check(number: str | int | float, answer: Any, seed: int = 0) -> NotebookResu
         sheet = Message("lessons.exercise.sheet", call=f'nt.exercise.sheet("{exercise.number}")')
         verdict = replace(verdict, note=Message("verdict.loading.arguments_here", sheet=sheet,
                                                 parameters=about_parameters(exercise, run.report)))
+    if named.get(exercise.number) != verdict.mistakes:
+        verdict = verdict.without_remedies()    # they are told if the same mistake is found again
+    named[exercise.number] = verdict.mistakes
     result = NotebookResult(answer_key, run, verdict, answer)
     result.show()
     return result

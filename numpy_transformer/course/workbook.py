@@ -79,7 +79,10 @@ class Workbook:
         return next((exercise for exercise in self.present() if not self.passed(exercise)), None)
 
     def check(self, exercise, seed=0, seconds=10):
-        """Runs and judges the student's file and saves the status. Returns the Verdict, the ProgramRun and the AnswerKey."""
+        """Runs and judges the student's file and saves the status. Returns the Verdict, the ProgramRun and the AnswerKey.
+
+        The remedy of a known mistake is told only if the previous check named it too.
+        """
         if not self.path(exercise).is_file():
             raise ValueError(f"there is no file {self.path(exercise)}; create it with numpy-transformer exercise reset "
                              f"{exercise.number}")
@@ -89,7 +92,10 @@ class Workbook:
         if is_unexplained(answer_key, verdict):
             from .checker.localize import localize  # most answers do not need it
             verdict = localize(answer_key, verdict, result, exercise.file, lambda task: run_task(source, task, seconds))
-        self.save_progress(exercise, status=verdict.status)
+        named = [list(names) for names in verdict.mistakes]
+        if named != self.progress().get(exercise.number, {}).get("named"):
+            verdict = verdict.without_remedies()
+        self.save_progress(exercise, status=verdict.status, named=named)
         return verdict, result, answer_key
 
     def reset(self, exercise):

@@ -233,7 +233,7 @@ def test_differences_are_shown_where_nothing_else_explains(tmp_path, capsys):
 def test_differences_survive_what_a_file_does(tmp_path, capsys):
     exercise, path = choose("02.2"), tmp_path / "mine.py"
     case = exercise.cases(0)[0]
-    wrong_bias(tmp_path, "self.bias.grad += drows.sum(0); print('seen'); self.weight.data[...] = 0")
+    wrong_bias(tmp_path, "self.bias.grad -= drows.sum(0); print('seen'); self.weight.data[...] = 0")
     before = [array.copy() for array in case.arrays()]
     assert "bias" in differences(tmp_path / exercise.file, exercise, case) and capsys.readouterr() == ("", "")
     assert all((a == b).all() for a, b in zip(before, case.arrays()))

@@ -131,7 +131,7 @@ def test_comments_of_teachers_stay_and_ours_are_replaced(tmp_path):
 def test_long_comments_say_what_is_left_out(tmp_path):
     path = write(tmp_path, f"{NAMES},Last modified (grade),Feedback comments\nParticipant 1,Kim,s,,10.00,Yes,-,-,\n")
     worksheet = MoodleWorksheet(path)
-    worksheet.fill(people([row("Kim", number, "fail", said=("<" * 1900,) * 2) for number in SHEET]))
+    worksheet.fill(people([row("Kim", number, "fail", said=("<" * 3800,)) for number in SHEET]))
     cell = read_cell(tmp_path, worksheet)
     assert len(cell) < LONGEST + 200 and "3 more exercises" in cell
 

@@ -157,6 +157,8 @@ def test_suspicious_names_are_found_in_code_but_not_in_comments():
     assert unusual(source) == ["imports json, os, pickle, sys, which no exercise needs", "uses open"]
     assert unusual(RIGHT) == [] and unusual("import os\n(((((") == ["imports os, which no exercise needs"]
     assert unusual("x = f'open {exec} }'\ny = 'eval'\n") == ["uses exec"]
+    assert unusual("from numpy_transformer.course.helpers import softmax\n") == []
+    assert unusual("from numpy_transformer.course import exercises\n") == ["imports numpy_transformer, which no exercise needs"]
     for text in ("\0\0", "-" * 90_000, "(" * 90_000, "# coding: nonsense\n", "x = '\n", '"' * 99_999, "f'" * 50_000):
         unusual(text)
     assert unusual("#" * 200_000) == ["has more than 100 kB"]

@@ -60,7 +60,7 @@ def in_one_notebook(rng, pupil, sources):
 def given_by_none(exercise, sources):
     """The functions that the exercise's header defines, unless the student has written them."""
     own = {other.name for other in sources}
-    return "" if {part.__name__ for part in exercise.given} <= own else exercise.header.split("\n\n\n", 1)[1]
+    return "" if exercise.given_code.keys() <= own else exercise.header.split("\n\n\n", 1)[1]
 
 
 def a_notebook_each(rng, pupil, sources):

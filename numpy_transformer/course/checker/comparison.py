@@ -87,6 +87,16 @@ def show_entry(value, kind):
     return str(bool(value)) if kind == "b" and value in (0, 1) else f"{value:.6g}"
 
 
+def show_entries(yours, right, kind):
+    """Returns two different entries as they are printed, with as many digits as it takes to see the difference."""
+    shown = show_entry(yours, kind), show_entry(right, kind)
+    digits = 6
+    while shown[0] == shown[1] and kind != "b" and digits < 17:
+        digits += 1
+        shown = f"{yours:.{digits}g}", f"{right:.{digits}g}"
+    return shown
+
+
 def lost_precision(name, yours, right, all_right):
     """Returns the Message about an output that is wrong only because it has lost digits, or None."""
     loose = {np.float32: 1e-4, np.float16: 1e-2}.get(yours.dtype.type)

@@ -14,6 +14,7 @@ from .comparison import (agreement_on_changes, answer_fingerprint, close, is_clo
                          same_changes, similar, values_agree)
 from .messages import reported
 
+OTHER_SEED = 7919                               # added to the seed of the cases that confirm a reason
 MOST_TOGETHER = 3                               # known mistakes that one answer may combine
 MOST_COMBINATIONS = 700                         # of two mistakes, or of three, that are tried
 
@@ -32,7 +33,7 @@ class AnswerKey:
     """
 
     def __init__(self, exercise, seed):
-        self.exercise = exercise
+        self.exercise, self.seed = exercise, seed
         self.cases = exercise.cases(seed)
         self.main_cases = [case for case in self.cases if not case.role]
         self.expected = []
@@ -47,6 +48,11 @@ class AnswerKey:
         if i not in self.further:
             self.further[i] = observe(self.exercise, self.exercise.reference, self.cases[i])
         return self.further[i]
+
+    @functools.cached_property
+    def fresh(self):
+        """The answer key with other cases, on which the reason for a wrong answer has to hold as well."""
+        return AnswerKey(self.exercise, self.seed + OTHER_SEED)
 
     def variant(self, mistakes):
         """Returns the solution with these mistakes, or None if their edits touch the same text."""

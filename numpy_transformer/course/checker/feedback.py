@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,14 +11,15 @@ from ...texts import Message, render
 from ...texts.width import shorten, wrap
 from ..exercises.observation import copy_arrays
 from .comparison import is_close
-from .messages import KNOWN_MISTAKES
+from .messages import DIAGNOSIS, EXPLANATIONS, KNOWN_MISTAKES, NO_NAME
 
 WIDTH = 80                                      # of feedback that goes to a file
+MOST_LINES = 10                                 # of feedback, without what a file printed; explanations are never cut
 PRINTED_LINES = 12                              # lines shown of what a student's file printed
 
 
 def feedback(exercise, verdict, printed="", width=WIDTH, hints="numpy-transformer exercise hint {}"):
-    """Yields the lines of feedback on one exercise: the result, what is wrong and where, and the diagnosis.
+    """Yields the lines of feedback on one exercise: the result, the diagnosis, and what is wrong and where.
 
     Parameters:
         exercise : Exercise
@@ -26,17 +28,46 @@ def feedback(exercise, verdict, printed="", width=WIDTH, hints="numpy-transforme
         width : columns to which lines are wrapped
         hints : what shows the hints, with {} for the number
     """
-    yield from wrap(render(heading("verdict.heading.result", exercise, verdict)), width, "", "  ")
-    indent = "  "
-    for line in verdict.lines or filter(None, [verdict.note]):
-        yield from wrap(render(line), width, indent, "    ")
-        if isinstance(line, Message) and line.kind.startswith(KNOWN_MISTAKES):
-            indent = "    "                     # of the explanations of the known mistakes
+    lines = wrap(render(heading("verdict.heading.result", exercise, verdict)), width, "", "  ")
+    after = []
     if verdict.status not in ("pass", "missing"):
-        yield f"  {render(Message('verdict.after.hints', command=hints.format(exercise.number)))}"
+        after = [f"  {render(Message('verdict.after.hints', command=hints.format(exercise.number)))}"]
+    for line in most_useful_first(verdict):
+        is_explanation = isinstance(line, Message) and line.kind in EXPLANATIONS
+        wrapped = wrap(render(line), width, "    " if is_explanation else "  ", "    ")
+        if is_explanation or len(lines) < 2 or len(lines) + len(wrapped) + len(after) <= MOST_LINES:
+            lines += wrapped
+    yield from lines + after
     if printed.strip():
         yield f"  {render(Message('verdict.after.printed'))}"
         yield from (f"  | {shorten(line, width - 4)}" for line in first_lines(printed))
+
+
+def most_useful_first(verdict):
+    """Returns the Messages of a verdict, or its note: the diagnosis comes first, unless there was no result to compare.
+
+    That no known mistake gives the answer is said only where there is nothing else to say.
+    """
+    lines = [*verdict.lines] or [*filter(None, [verdict.note])]
+    diagnosis = [line for line in lines if is_diagnosis(line)]
+    places = list(filter(is_place, diagnosis))
+    first = places + [line for line in diagnosis if line not in places]
+    others = [line for line in lines if line not in diagnosis and not (line == NO_NAME and diagnosis)]
+    if verdict.stage in ("finite", "values"):
+        return first + others
+    return [line for line in others if line != NO_NAME] + first
+
+
+def is_place(line):
+    """Returns True if a diagnosis, in one sentence or several, says where in the student's text the mistake is."""
+    said = line.values["said"] if line.kind == DIAGNOSIS else None
+    first = said[0] if isinstance(said, list) else said
+    return first is not None and first.kind.startswith("places.") and not first.kind.startswith("places.value.correct")
+
+
+def is_diagnosis(line):
+    return isinstance(line, Message) and (
+        line.kind == DIAGNOSIS or line.kind in EXPLANATIONS or line.kind.startswith(KNOWN_MISTAKES))
 
 
 def heading(kind, exercise, verdict):
@@ -77,8 +108,8 @@ def gradient_table(cls, exercise, case, width=WIDTH):
     """Checks a student's backward against finite differences of the same student's forward.
 
     Works only for classes, because only there the student writes forward. Discards what the class prints. Returns the
-    gradient check's table, followed by what it means if all of its rows agree; or a sentence that says why there is
-    none.
+    rows of the gradient check's table that disagree, what it means if all of them agree, or a sentence that says why
+    there is no table.
     """
     try:
         with contextlib.redirect_stdout(io.StringIO()):
@@ -86,10 +117,11 @@ def gradient_table(cls, exercise, case, width=WIDTH):
             arguments = next(arguments for method, arguments in case.calls if method == "forward")
             report = gradcheck(layer, *copy_arrays(arguments), randomize=False,
                                name=render(Message("verdict.after.gradient_check", name=exercise.name)))
-            meaning = [what_agreement_means(cls, exercise, case)] if report.ok else []
     except (Exception, SystemExit) as error:
         return no_table(exercise, error, width)
-    return "\n".join([report.table(width), *(line for said in meaning for line in wrap(render(said), width))])
+    if report.ok:
+        return "\n".join(wrap(render(what_agreement_means(cls, exercise, case)), width))
+    return replace(report, rows=[row for row in report.rows if not row.ok]).table(width)
 
 
 def what_agreement_means(cls, exercise, case):

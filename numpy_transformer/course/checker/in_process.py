@@ -11,7 +11,7 @@ import numpy as np
 
 from ..exercises.observation import copy_arrays
 from ..sandbox import CaseResult, ProgramRun
-from ..sandbox.inside.worker import Arguments, describe_parameters, helper_call, produce, report_error, reused
+from ..sandbox.inside.worker import HELPERS, Arguments, describe_parameters, helper_call, produce, report_error, reused
 
 
 def run_in_this_process(answer, exercise, cases, file):
@@ -55,9 +55,10 @@ def run_case(answer, exercise, given, file):
     try:
         outputs = produce(answer, inputs, calls, exercise.paths)
     except (Exception, SystemExit) as error:
-        names = names_around(answer)
-        call = helper_call(error, file, {part.__name__: names[part.__name__] for part in exercise.given
-                                          if hasattr(names.get(part.__name__), "__dict__")})
+        given = {part.__name__ for part in exercise.given}
+        helpers = {name: value for name, value in names_around(answer).items() if hasattr(value, "__dict__")
+                   and (name in given or getattr(value, "__module__", "") == HELPERS)}
+        call = helper_call(error, file, helpers)
         return CaseResult([], arguments.arrays, {**report_error(error, file, bool(call)), **call})
     after = [array.copy() for array in arguments.arrays]        # the next case may use them again
     report = {"kinds": [type(y).__name__ for y in outputs], "changed": list(map(str, arguments.changed()))}

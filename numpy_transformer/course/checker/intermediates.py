@@ -10,7 +10,6 @@ import itertools
 
 import numpy as np
 
-from ...texts import Message
 from ..exercises.observation import copy_arrays
 from ..sandbox.inside import fingerprints, instrumenting, tracing
 from ..sandbox.inside.fingerprints import AXES, BAD, BEFORE, CONSTANT, KIND, PROJECTED, SHAPE, TOTAL, WIDTH
@@ -22,22 +21,22 @@ ARGUMENT = -1                                   # the group of all arguments
 
 
 class SolutionValues:
-    """The values that correct solutions compute in each main case: the solution and its alternatives.
+    """The values that correct solutions compute in each of these cases: the solution and its alternatives.
 
     Attributes:
         kept : for each case, a list of (group, array); a value has the same group in all cases
         solutions : for each solution, the set of its groups
     """
 
-    def __init__(self, answer_key):
-        exercise, cases = answer_key.exercise, answer_key.main_cases
+    def __init__(self, exercise, cases):
         self.kept = [[(ARGUMENT, value) for array in case.arrays() for value in (array, *steps_of_softmax(array))]
                      for case in cases]
         self.tables, groups = {}, {}
         self.solutions = []
         for edits in ({}, *exercise.alternatives.values()):
             self.solutions.append({ARGUMENT})
-            for values in self.trace(exercise, exercise.edited(edits), cases):
+            source = f"{exercise.code_with_given}\n\n{exercise.edited_code(edits)}"
+            for values in self.trace(exercise, source, cases):
                 content = tuple((array.shape, array.tobytes()) for arrays in values for array in arrays)
                 if content not in groups:       # most values of an alternative are those of the solution
                     groups[content] = len(groups)
@@ -61,10 +60,10 @@ class SolutionValues:
         return [[kept.get(number, []) for kept in by_case] for number in range(len(tracer.nodes))]
 
     def table(self, i, parts):
-        """Returns (fingerprints, groups, forms) of case i, one a row: of values and transposes, or of their parts."""
+        """Returns (fingerprints, groups, forms) of case i, one a row: of values, or of their parts."""
         if (i, parts) not in self.tables:
             entries = [(fingerprints.fingerprint(part), group, form) for group, array in self.kept[i]
-                       for part, form in (loop_parts(array) if parts else forms_of(array))]
+                       for part, form in (loop_parts(array) if parts else [(array, "")])]
             entries = [row for row in entries if row[0] is not None]
             rows = np.array([row for row, _, _ in entries]).reshape(-1, WIDTH)
             self.tables[i, parts] = rows, np.array([g for _, g, _ in entries], int), np.array([f for _, _, f in entries])
@@ -93,12 +92,6 @@ def steps_of_softmax(z):
         e = np.exp(z - largest)
         total = e.sum(-1, keepdims=True)
         return [largest, z - largest, e, total, e / total]
-
-
-def forms_of(array):
-    yield array, ""
-    if array.ndim > 1:
-        yield array.swapaxes(-1, -2), "transposed"
 
 
 def loop_parts(array):
@@ -171,36 +164,6 @@ class Values:
     def says_nothing(self, number):
         return all(says_nothing(row) for rows in self.rows[number].values() for row in rows)
 
-    def relation(self, number):
-        """Returns the Message about how the values of a node differ from a correct one, or None."""
-        by_case = self.rows[number]
-        wrong = [i for i in by_case if not self.equal_in_case(i, number)]
-        right = [self.equal_in_case(i, number) for i in by_case if i not in wrong]
-        if right and set.intersection(*right):
-            return Message("places.relation.except_case", case=wrong[0] + 1) if len(wrong) == 1 else None
-        if any(len(rows) > 1 for rows in by_case.values()):
-            return None
-        if self.equal_in_all(number, "transposed") - {ARGUMENT}:
-            return Message("places.relation.transposed")
-        multiples = [self.multiples(i, rows[0]) for i, rows in by_case.items()]
-        for group in functools.reduce(set.intersection, map(set, multiples)):
-            factors = [by_group[group] for by_group in multiples]
-            if max(factors) - min(factors) <= 1e-6 * abs(factors[0]):
-                is_negative = abs(factors[0] + 1) < 1e-6
-                return Message("places.relation.negative" if is_negative else "places.relation.multiple", factor=factors[0])
-        return None
-
-    def multiples(self, i, row):
-        """Returns {group: factor} of the correct values in case i of which this value is a multiple."""
-        rows, groups, forms = self.known.table(i, False)
-        sums, own = rows[:, PROJECTED:], row[PROJECTED:]
-        chosen = same_shape(rows, row) & (groups != ARGUMENT) & (forms == "") & (rows[:, CONSTANT] == 0)
-        with np.errstate(all="ignore"):
-            factors = sums @ own / (sums * sums).sum(1)
-            near = abs(own - factors[:, None] * sums).max(1) <= CLOSE * row[TOTAL]
-        return {int(group): float(factor) for group, factor in zip(groups[chosen & near], factors[chosen & near])
-                if factor}
-
 
 class Comparison:
     """Values next to those of one correct solution.
@@ -244,14 +207,15 @@ class Comparison:
             waiting += more
         return node_numbers
 
+    def suspicious(self, roots):
+        """Returns the suspicious nodes among those that feed these roots, in order."""
+        return sorted(filter(self.is_suspicious, self.upstream(roots)),
+                      key=lambda number: (self.nodes[number].line, number))
+
     def first_wrong(self, roots):
         """Returns the suspicious nodes among those that feed these roots and are fed by no suspicious one, in order.
 
         A node that feeds itself, in a loop, may have been spoilt by a later one, and is left out.
         """
-        first = []
-        for number in filter(self.is_suspicious, self.upstream(roots)):
-            feeds = self.upstream(self.nodes[number].feeds)
-            if not any(map(self.is_suspicious, feeds)):
-                first.append(number)
-        return sorted(first, key=lambda number: (self.nodes[number].line, number))
+        return [number for number in self.suspicious(roots)
+                if not any(map(self.is_suspicious, self.upstream(self.nodes[number].feeds)))]

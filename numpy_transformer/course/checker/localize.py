@@ -1,15 +1,14 @@
 """Says where in a student's own text a mistake is that no known mistake explains, by running this text again.
 
 One edit: the student's process runs programs that differ from the student's in one place (edits) on the smallest
-wrong case, and sends fingerprints of their results (fingerprints.py). The few that are right there run on all cases. If
-one is right in all of them, the mistake is at this place. What the edit was is not told.
+wrong case, and sends fingerprints of their results (fingerprints.py). The few that are right there run on all cases, and
+on as many others that were drawn for this purpose. If one is right in all of them, the mistake is at this place. What the
+edit was is not told. An edit that no student's mistake undoes, such as one in a test of shapes, is no evidence.
 
-First wrong value: the student's process records the values of the student's expressions, and which of them feed which
-(tracing.py, instrumenting.py). intermediates.py looks for them among the values of correct solutions. The first one
-that is not there, and from which nothing correct was computed, is a place to look.
+If no edit helps, put_right.py looks for a value that makes everything right once it is put right.
 
-What is correct never reaches the student's process. It only runs what it is asked to (reruns.py), and sends values
-back, which protocol.py reads strictly.
+What is correct in the graded cases never reaches the student's process. It only runs what it is asked to (reruns.py), and
+sends values back, which protocol.py reads strictly.
 """
 
 import functools
@@ -25,7 +24,8 @@ from ..sandbox.inside.fingerprints import BAD, fingerprint
 from ..sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
 from .comparison import is_close, unlike
 from .intermediates import Comparison, SolutionValues, Values, same_shape, same_sums
-from .messages import DIAGNOSIS, about_order, reported
+from .messages import DIAGNOSIS, about_order, reported, shortened
+from .put_right import all_of, first_wrong_value
 from .verdict import is_unexplained
 
 SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
@@ -35,10 +35,10 @@ MOST_TRIED = 8                                  # edits that are run on all case
 OUT_OF_BOUNDS = re.compile(r"IndexError: index (\d+) is out of bounds for axis (\d+) with size (\d+)")    # NumPy's words
 EDITS = ("operator", "order", "sign", "comparison", "condition", "constant", "axis", "keepdims", "call", "argument",
          "transposition", "index", "name", "names", "grouping", "power", "factor", "operand", "statement")
-INSERTED = "operand", "factor", "call", "axis", "sign", "power"     # kinds of edits that may insert what is missing
+CERTAIN = ("operator", "sign", "comparison", "condition", "axis", "keepdims", "call", "argument", "transposition", "index",
+           "power", "operand", "statement")     # kinds that explain one of several wrong outputs
+ADDING = "operand", "factor", "call", "axis", "sign", "power"       # kinds of edits that may add what is missing
 OF_TYPES = "call", "argument"                   # kinds of edits that explain a wrong type
-MOST_CORRECT = 3                                # variables that are named
-LONGEST = 44                                    # characters of a quoted expression
 SOLUTION_VALUES = weakref.WeakKeyDictionary()   # {AnswerKey: SolutionValues}
 
 
@@ -57,7 +57,7 @@ def localize(answer_key, verdict, run, file, execute, seconds=SECONDS):
     if verdict.stage == "type":                 # the values may be correct
         said = wrong.one_edit(OF_TYPES)
     else:
-        said = wrong.one_edit() or other_indices(answer_key, run) or wrong.first_wrong_value()
+        said = wrong.one_edit() or other_indices(answer_key, run) or first_wrong_value(wrong)
     return replace(verdict, lines=(*verdict.lines, *said))
 
 
@@ -67,103 +67,119 @@ class WrongAnswer:
     Parameters:
         observations : an Observation of the answer for each main case
         file, execute, seconds : as in `localize`
+    Attributes:
+        cases, expected : the main cases and fresh ones, with the correct results of each
     """
 
     def __init__(self, answer_key, observations, file, execute, seconds=SECONDS):
         self.answer_key, self.observations, self.file, self.execute = answer_key, observations, file, execute
-        self.cases = answer_key.main_cases
+        self.fresh = answer_key.fresh
+        self.cases = [*answer_key.main_cases, *self.fresh.main_cases]
+        self.expected = [*answer_key.expected, *self.fresh.expected]
         every = range(len(observations))
         wrong = [i for i in every if not answer_key.is_right(i, observations[i])] or every
         sizes = [sum(array.size for array in case.arrays()) for case in self.cases]
         self.smallest = min(wrong, key=lambda i: sizes[i])
-        self.records = self.rerun(seconds=seconds, case=self.smallest)
+        self.records = self.rerun(self.cases, seconds=seconds, case=self.smallest)
 
-    def rerun(self, **wanted):
+    def rerun(self, cases, **wanted):
         """Returns what the student's process sends when it does what reruns.py is asked to."""
-        return self.execute(ProgramTask(self.answer_key.exercise, self.cases, self.file, wanted)).records
+        return self.execute(ProgramTask(self.answer_key.exercise, cases, self.file, wanted)).records
 
     def one_edit(self, kinds=EDITS):
-        """Returns Messages about the places where one edit of these kinds makes all cases right."""
-        expected = [fingerprint(y) for y in self.answer_key.expected[self.smallest].outputs]
+        """Returns Messages about the places where one edit of these kinds makes all cases right.
+
+        If there is none, about those where it makes some of the wrong outputs right in all cases: several things may be
+        wrong.
+        """
+        expected = [fingerprint(y) for y in self.expected[self.smallest].outputs]
         if not all(expected):
             return []
-        candidates = {number: read_edit(self.records, number) for number, rows in read_tried(self.records).items()
-                      if have_fingerprints(rows, np.array(expected, float))}
+        expected, wrong = np.array(expected, float), [*self.wrong_outputs()]
+        tried = {number: rows for number, rows in read_tried(self.records).items() if rows.shape == expected.shape}
+        equal = {number: [*map(has_fingerprint, rows, expected)] for number, rows in tried.items()}
+        complete = [number for number, right in equal.items() if all(right)]
+        partial = [number for number, right in equal.items()
+                   if any(right[j] for j in wrong) and all(right[j] for j in range(len(right)) if j not in wrong)]
+        return self.confirmed_edits(complete, kinds) or self.confirmed_edits(
+            partial, [kind for kind in kinds if kind in CERTAIN], partial=True)
+
+    def confirmed_edits(self, numbers, kinds, partial=False):
+        """Returns Messages about the best of these edits that make outputs right in all cases.
+
+        Parameters:
+            partial : some of the wrong outputs are enough, but an edit that adds something explains none of them
+        """
+        lines = self.suspicious_lines() if numbers else set()
+        candidates = {number: read_edit(self.records, number) for number in numbers}
         candidates = {number: edit for number, edit in candidates.items() if edit and edit.kind in kinds}
+        candidates = {number: edit for number, edit in candidates.items()
+                      if not edit.inserts or not partial and (edit.line in lines or not lines)}
         if not candidates:
             return []
-        lines = self.suspicious_lines()
         tried = sorted(candidates, key=lambda number: (*rank(candidates[number], lines), number))[:MOST_TRIED]
-        records = self.rerun(edits=tried)
-        places = {}
+        records = self.rerun(self.cases, edits=tried)
+        places, before = {}, {j for j in range(len(self.answer_key.exercise.outputs)) if j not in self.wrong_outputs()}
         for position, number in enumerate(tried):
             edit = read_edit(records, number)
-            if edit and self.all_right(records, position * len(self.cases)):
-                places.setdefault((edit.line, edit.text), (rank(edit, lines)[:2], edit))
+            right = {j for j, ok in enumerate(self.right_outputs(records, self.cases, self.expected, position)) if ok}
+            if edit and before < right and (partial or len(right) == len(self.answer_key.exercise.outputs)):
+                places.setdefault((edit.line, edit.text), (-len(right), rank(edit, lines)[:2], edit, right - before))
         if not places:
             return []
-        best = min(quality for quality, _ in places.values())
-        chosen = [edit for quality, edit in places.values() if quality == best]
-        is_guess, _ = best                      # another name or an insertion: one place is enough
-        return about_places(chosen[:1] if is_guess else chosen)
+        best = min(quality for *quality, _, _ in places.values())
+        chosen = [(edit, made_right) for *quality, edit, made_right in places.values() if quality == best]
+        is_guess = best[1][0]                   # another name or an insertion: one place is enough
+        names = self.answer_key.exercise.outputs
+        made_right = [names[j] for j in sorted(chosen[0][1])] if len(before | chosen[0][1]) < len(names) else []
+        return about_places([edit for edit, _ in chosen][:1 if is_guess or made_right else 2], made_right)
 
-    def all_right(self, records, start):
-        """Returns True if the results that are numbered from `start` on are right in all main cases."""
-        for i, (case, expected) in enumerate(zip(self.cases, self.answer_key.expected)):
-            outputs, _, report = read_case(records, case, start + i, len(expected.outputs))
-            if "error" in report or not are_right(outputs, expected.outputs) or any(
-                    map(unlike, (y.dtype for y in outputs), (y.dtype for y in expected.outputs))):
-                return False
-        return True
+    def right_outputs(self, records, cases, expected, position):
+        """Returns for each output whether it is right in all cases.
+
+        Parameters:
+            expected : an Observation for each case
+            position : of the program that ran on these cases, among those whose results were sent
+        """
+        right = [True] * len(self.answer_key.exercise.outputs)
+        for i, (case, correct) in enumerate(zip(cases, expected)):
+            outputs, _, report = read_case(records, case, position * len(cases) + i, len(correct.outputs))
+            if "error" in report or len(outputs) != len(right):
+                return [False] * len(right)
+            right = [ok and yours is not None and is_close(yours, y, correct.outputs) and not unlike(yours.dtype, y.dtype)
+                     for ok, yours, y in zip(right, outputs, correct.outputs)]
+        return right
+
+    @functools.cached_property
+    def known(self):
+        """The SolutionValues of the answer key, which all answers share."""
+        if self.answer_key not in SOLUTION_VALUES:
+            SOLUTION_VALUES[self.answer_key] = SolutionValues(self.answer_key.exercise, self.cases)
+        return SOLUTION_VALUES[self.answer_key]
 
     @functools.cached_property
     def traced(self):
-        """The Values of the student's lines, a Comparison with each solution, and (line, nodes) of each wrong output.
+        """The Values of the student's lines, a Comparison with each solution, and (line, nodes) of each output.
 
         Solutions with few values in common with the student's lines go another way, and are left out.
         """
-        if self.answer_key not in SOLUTION_VALUES:
-            SOLUTION_VALUES[self.answer_key] = SolutionValues(self.answer_key)
-        known = SOLUTION_VALUES[self.answer_key]
         nodes, roots = read_nodes(self.records)
-        if len(roots) == len(self.answer_key.exercise.outputs):
-            roots = [roots[j] for j in self.wrong_outputs()]
-        values = Values(known, nodes, read_values(self.records))
-        comparisons = [Comparison(values, solution) for solution in known.solutions]
+        values = Values(self.known, nodes, read_values(self.records))
+        comparisons = [Comparison(values, solution) for solution in self.known.solutions]
         most = max(len(comparison.right) for comparison in comparisons)
-        return values, [comparison for comparison in comparisons if len(comparison.right) > RESEMBLING * most], roots
+        return values, [comparison for comparison in comparisons if len(comparison.right) >= RESEMBLING * most], roots
+
+    @property
+    def wrong_roots(self):
+        """(line, nodes that feed it) of each wrong output."""
+        _, _, roots = self.traced
+        return [roots[j] for j in self.wrong_outputs()] if len(roots) == len(self.answer_key.exercise.outputs) else roots
 
     def suspicious_lines(self):
         """Returns the lines in which a value occurs in no correct solution before any other does."""
-        values, comparisons, roots = self.traced
+        values, comparisons, _ = self.traced
         return {values.nodes[number].line for comparison in comparisons
-                for number in comparison.first_wrong(all_of(roots))}
-
-    def first_wrong_value(self):
-        """Returns a Message about the first expression whose value occurs in no correct solution.
-
-        All solutions that resemble the student's lines have to agree on it.
-        """
-        values, comparisons, roots = self.traced
-        wrong_nodes = [comparison.first_wrong(all_of(roots))[:1] for comparison in comparisons]
-        if not wrong_nodes or any(numbers != wrong_nodes[0] for numbers in wrong_nodes):
-            return []
-        right = set.intersection(*(comparison.right for comparison in comparisons))
-        used = comparisons[0].upstream(all_of(roots))
-        if any(map(self.may_have_raised, wrong_nodes[0])):
-            return []                           # it has no value where the error came, and the error names its line
-        if wrong_nodes[0] and right & used:
-            return [about_value(values, right & used, *wrong_nodes[0])]
-        line = min((line for line, _ in roots if line), default=0)
-        has_error = any(observation.error for observation in self.observations)
-        if line and not wrong_nodes[0] and not has_error and right & all_of(roots):
-            return [Message(DIAGNOSIS, said=Message("places.value.result", line=line))]
-        return []
-
-    def may_have_raised(self, number):
-        """Returns True if an expression has no value in a case with an error."""
-        recorded = self.traced[0].rows.get(number, {})
-        return any(observation.error and i not in recorded for i, observation in enumerate(self.observations))
+                for number in comparison.first_wrong(all_of(self.wrong_roots))}
 
     def wrong_outputs(self):
         """Returns the indices of the outputs that are wrong in some case; all of them if there was an error."""
@@ -204,17 +220,10 @@ def fits(numbers, output):
     return output.ndim > axis and output.shape[axis] > index >= size
 
 
-def are_right(outputs, expected):
-    """Returns True if these are all outputs, with the right shapes and values."""
-    return len(outputs) == len(expected) and all(
-        yours is not None and is_close(yours, right, expected) for yours, right in zip(outputs, expected))
 
-
-def have_fingerprints(rows, expected):
-    """Returns True if these fingerprints of outputs are those of the expected ones."""
-    return rows.shape == expected.shape and all(
-        same_shape(right[None], row)[0] and same_sums(right[None], row)[0] and row[BAD] == right[BAD]
-        for row, right in zip(rows, expected))
+def has_fingerprint(row, right):
+    """Returns True if a fingerprint of an output is that of the expected one."""
+    return bool(same_shape(right[None], row)[0] and same_sums(right[None], row)[0] and row[BAD] == right[BAD])
 
 
 def rank(edit, lines):
@@ -222,38 +231,22 @@ def rank(edit, lines):
     return edit.inserts or edit.kind in ("name", "names"), edit.line not in lines, len(edit.text)
 
 
-def all_of(roots):
-    return set().union(*(feeds for _, feeds in roots))
+def about_places(edits, made_right=()):
+    """Returns Messages about the places where one change makes outputs right. They do not say which change.
 
-
-def about_places(edits):
-    """Returns Messages about the places where one change makes all cases right. They do not say which change."""
+    Parameters:
+        made_right : names of the outputs that it makes right, if others stay wrong; empty: all
+    """
     first, *others = edits
     others = [other for other in others if other.line != first.line][:1]
-    return [Message(DIAGNOSIS, said=about_edit("first", first)), *(about_edit("other", other) for other in others)]
+    about = about_edit("some" if made_right else "first", first, names=listed(made_right) if made_right else "")
+    return [Message(DIAGNOSIS, said=about), *(about_edit("other", other) for other in others)]
 
 
-def about_edit(key, edit):
+def about_edit(key, edit, **values):
     """Returns the Message about the place of an edit, and about the kind of thing that is wrong there."""
-    section = "missing" if edit.inserts and edit.kind in INSERTED else "what"
+    is_addition = edit.inserts and edit.kind in ADDING
     place = Message("places.place.part_of" if edit.around else "places.place.part", part=shortened(edit.text),
                     expression=shortened(edit.around))
     return Message(f"places.edit.{key}", line=edit.line, place=place,
-                   what=Message(f"places.{section}.{edit.kind}"))
-
-
-def about_value(values, right, number):
-    """Returns the Message about the first suspicious value, and about the correct ones before it."""
-    node, relation = values.nodes[number], values.relation(number)
-    names = {values.nodes[i].name: None for i in sorted(right) if values.nodes[i].name and values.nodes[i].line < node.line}
-    names = [*names][-MOST_CORRECT:]
-    key = "after_correct" if names else "first"
-    said = [Message(f"places.value.{key}_related" if relation else f"places.value.{key}", line=node.line,
-                    expression=shortened(node.text), relation=relation)]
-    if names:
-        said.insert(0, Message("places.value.correct", n=len(names), names=listed(names)))
-    return Message(DIAGNOSIS, said=said)
-
-
-def shortened(text):
-    return text if len(text) <= LONGEST else text[:LONGEST - 4] + " ..."
+                   what=Message(f"places.{'missing' if is_addition else 'what'}.{edit.kind}"), **values)

@@ -8,7 +8,10 @@ from ..sandbox.runs import STOPPED
 
 DIAGNOSIS = "verdict.line.diagnosis"
 KNOWN_MISTAKES = "verdict.known."               # begins the kinds that name known mistakes
+EXPLANATIONS = "verdict.line.explanation", "verdict.line.explanation_of", "verdict.line.remedy"
+REMEDY = EXPLANATIONS[-1]                       # a student reads it when the same mistake is found again
 NO_NAME = Message("verdict.line.no_name")
+LONGEST = 44                                    # characters of a quoted expression
 REMARKS = {                                     # {part of Python's own message: key of [error_remark]}
     "BdbQuit": "breakpoint", "EOFError": "input", "File too large": "too_much_output", "null bytes": "encoding",
     "No space left": "disk", "FileNotFoundError": "no_file", "start new thread": "thread",
@@ -123,14 +126,17 @@ def about_case(answer_key, i):
                     case=answer_key.exercise.describe(case))]
 
 
-def about_mistakes(identified, cases):
+def about_mistakes(identified, wrong, cases):
     """Returns Messages that name the known mistakes that an answer matches, and explain each of them.
 
     Of mistakes with the same explanation, only the first is named.
+
+    Parameters:
+        wrong, cases : numbers of cases in which the answer is wrong, and of all
     """
-    explained = {}                              # {explanation: name of the first mistake that has it}
+    explained = {}                              # {explanation: the first mistake that has it}
     for mistake in dict.fromkeys(mistake for combination in identified for mistake in combination):
-        explained.setdefault(mistake.explanation, mistake.name)
+        explained.setdefault(mistake.explanation, mistake)
     different = {}                              # {explanations: the first combination that has them}
     for combination in identified:
         different.setdefault(frozenset(mistake.explanation for mistake in combination), combination)
@@ -140,10 +146,34 @@ def about_mistakes(identified, cases):
     elif len(explained) > 1:
         key = "together"
     names = joined([joined([mistake.name for mistake in combination], "and") for combination in different.values()], "or")
-    heading = Message(f"{KNOWN_MISTAKES}{key}_in_all" if cases > 1 else f"{KNOWN_MISTAKES}{key}", names=names, cases=cases)
-    key = "explanation_of" if len(explained) > 1 else "explanation"
-    return [heading, *(Message(f"verdict.line.{key}", mistake=name, explanation=explanation)
-                       for explanation, name in explained.items())]
+    if cases > 1:
+        key += "_in_all" if wrong == cases else "_in_some"
+    said = [Message(f"{KNOWN_MISTAKES}{key}", names=names, wrong=wrong, cases=cases)]
+    for mistake in explained.values():
+        what, remedy = mistake.parts
+        key = "explanation_of" if len(explained) > 1 else "explanation"
+        said.append(Message(f"verdict.line.{key}", mistake=mistake.name, explanation=what))
+        said += [Message(REMEDY, remedy=remedy)] * bool(remedy)
+    return said
+
+
+def without_equal_alternatives(identified):
+    """Returns the combinations of known mistakes, or what all of them have in common, if there are several reasons.
+
+    A single mistake that gives the same answer as one other is named with it; a longer list would tell nothing.
+    """
+    reasons = {frozenset(mistake.explanation for mistake in combination): combination for combination in identified}
+    if len(reasons) < 2:
+        return identified
+    common = [mistake for mistake in identified[0] if all(mistake in combination for combination in identified)]
+    if common:
+        return [tuple(common)]
+    return [*reasons.values()] if len(reasons) == 2 and len(identified[0]) == 1 else []
+
+
+def shortened(text):
+    """Returns source that is quoted in a sentence, cut if it is long."""
+    return text if len(text) <= LONGEST else text[:LONGEST - 4] + " ..."
 
 
 def joined(names, word):

@@ -9,7 +9,7 @@ import numpy as np
 from ... import markup
 from ...texts import Message, render
 from ..lessons.environment import in_notebook
-from .feedback import WIDTH, feedback, first_lines, gradient_table, heading, needs_gradients
+from .feedback import WIDTH, feedback, first_lines, gradient_table, heading, most_useful_first, needs_gradients
 from .verdict import first_wrong_output
 
 MOST_ROWS, MOST_COLUMNS = 8, 8                  # of an array that is shown
@@ -62,7 +62,7 @@ class NotebookResult:
         status = markup.element("b", f"&nbsp;{markup.escape(render(title.values['status']))}&nbsp;",
                                 COLORS.get(verdict.status, markup.WRONG.replace("underline", "none")))
         parts = [markup.element("p", f"{status} {markup.escape(render(title))}")]
-        parts.append(markup.paragraph("\n".join(verdict.sentences), markup.LINES))
+        parts.append(markup.paragraph("\n".join(map(render, most_useful_first(verdict))), markup.LINES))
         parts.append(self.arrays())
         if self.gradients:
             parts.append(markup.preformatted(self.gradients))

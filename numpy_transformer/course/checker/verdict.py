@@ -2,15 +2,15 @@
 
 import difflib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...texts import Message, listed, render
 from ..exercises.observation import changed, same_array
-from .comparison import close, compare_arrays, compare_shapes, lost_precision, show_entry, unlike
-from .messages import (DIAGNOSIS, NO_NAME, about_case, about_count, about_error, about_helper, about_mistakes, about_order,
-                       about_parameters, about_type, reported)
+from .comparison import close, compare_arrays, compare_shapes, is_close, lost_precision, show_entries, unlike
+from .messages import (DIAGNOSIS, NO_NAME, REMEDY, about_case, about_count, about_error, about_helper, about_mistakes,
+                       about_order, about_parameters, about_type, reported, without_equal_alternatives)
 from .relations import explains_everything, relations
 
 SEQUENCES = "list", "tuple", "range", "MaskedArray", "matrix"       # types that NumPy can convert to arrays
@@ -42,6 +42,10 @@ class Verdict:
     def diagnoses(self):
         """Messages that say what a wrong answer without a name does, or where its mistake is."""
         return [line.values["said"] for line in self.lines if line.kind == DIAGNOSIS]
+
+    def without_remedies(self):
+        """Returns the Verdict without the remedies of known mistakes, as a student reads it first."""
+        return replace(self, lines=tuple(line for line in self.lines if line.kind != REMEDY))
 
     @property
     def sentences(self):
@@ -146,7 +150,18 @@ def check_types(answer_key, run):
             matters = right.dtype == bool or not exercise.hides_answers
             if wrong.size and matters and unlike(wrong.dtype, right.dtype):
                 note = Message("verdict.type.dtype", name=name, dtype=str(wrong.dtype), expected=str(right.dtype))
-                return diagnose(answer_key, run, "type", note)
+                verdict = diagnose(answer_key, run, "type", note)
+                if has_right_values(answer_key, run, names.index(name)):
+                    only = Message(DIAGNOSIS, said=Message("verdict.type.right_values", name=name, expected=str(right.dtype)))
+                    verdict = replace(verdict, lines=(*verdict.lines, only))
+                return verdict
+
+
+def has_right_values(answer_key, run, j):
+    """Returns True if output j has the right shape and values in all main cases."""
+    pairs = zip(run.results, answer_key.expected)
+    return all(len(result.outputs) > j and result.outputs[j] is not None
+               and is_close(result.outputs[j], expected.outputs[j], expected.outputs) for result, expected in pairs)
 
 
 def first_expected(answer_key):
@@ -250,7 +265,7 @@ def difference(answer_key, run, i, j, wrong):
     error = np.where(wrong, np.nan_to_num(abs(yours - right), nan=np.inf), -1)
     index = tuple(map(int, np.unravel_index(np.argmax(error), right.shape)))
     kind = expected.dtype.kind
-    values = {"yours": show_entry(yours[index], kind), "expected": show_entry(right[index], kind)}
+    values = dict(zip(("yours", "expected"), show_entries(yours[index], right[index], kind)))
     note = Message("verdict.values.entry", name=f"{name}{list(index)}" if index else name, **values)
     key = "worst" if kind == "f" else "first"
     distance = compare_arrays(yours, expected)
@@ -299,7 +314,8 @@ def explain(answer_key, run, right=False):
     identified = name_mistakes(answer_key, answers)
     if identified:
         names = tuple(tuple(mistake.name for mistake in mistakes) for mistakes in identified)
-        return about_mistakes(identified, len(answers)), names
+        wrong = sum(not answer_key.is_right(i, answer) for i, answer in enumerate(answers)) if answer_key.expected else 1
+        return about_mistakes(identified, wrong, len(answers)), names
     if right or exercise.hides_answers:         # a relation would give the answer away
         return [], ()
     sentences, facts = relations(answer_key, answers)
@@ -316,7 +332,7 @@ def name_mistakes(answer_key, answers):
     several = [mistakes for mistakes in identified if len(mistakes) > 1]
     if any(map(answer_key.touch_the_same_output, several)) and explains_everything(answer_key, answers):
         return []
-    return identified
+    return without_equal_alternatives(identified)
 
 
 def check_arguments_unchanged(answer_key, run):

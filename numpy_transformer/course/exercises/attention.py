@@ -69,7 +69,7 @@ EXERCISES = [
         "05.1", minutes=15, lines=3, size_letters="TSd",
         number_sizes=("tiny", "mixed"),
         powers=({"q": 3, "k": -3}, {"q": -3, "k": 3, "v": 3}),
-        solution=attention, reference=by_attention, given=(softmax,), outputs=("y", "p"),
+        solution=attention, reference=by_attention, imported=(softmax,), outputs=("y", "p"),
         inputs=draw_forward, edges=edges,
         must_be_zero={"rows_p_sum": lambda inputs, outputs: outputs[1].sum(-1) - 1},
         mistakes=(
@@ -99,7 +99,7 @@ EXERCISES = [
         "05.2", minutes=25, lines=7, size_letters="TSd",
         number_sizes=("tiny", "mixed"),
         powers=({"q": 3, "k": -3}, {"q": -3, "k": 3, "v": 3, "dy": 3}), linked=(("q", "k", "p"),),
-        solution=attention_backward, reference=by_attention_backward, given=(softmax_backward,),
+        solution=attention_backward, reference=by_attention_backward, imported=(softmax_backward,),
         inputs=lambda rng, n: with_gradient(rng, *draw_forward(rng, n)), edges=edges_backward,
         outputs=("dq", "dk", "dv"),
         must_be_zero={"dk_summed_over": lambda inputs, outputs: outputs[1].sum(-2)},

@@ -89,7 +89,7 @@ EXERCISES = [
         "13.3", minutes=40, lines=15,
         number_sizes=(), linked=(("model", "bos", "eos", "max_len"),),
         solution=beam_search, reference=by_beam_search, inputs=draw_beam, edges=other_beams, outputs=("ids", "score"),
-        given=(log_softmax,),
+        imported=(log_softmax,),
         mistakes=(
             Mistake("BEAM-2", {"log_softmax(model(ids)[-1])": "model(ids)[-1]"}),
             Mistake("BEAM-3a", {" / ((5 + length) / 6) ** alpha": ""}),

@@ -68,6 +68,8 @@ EXERCISES = [
             Mistake("BCE-15", {" + np.log1p(np.exp(-np.abs(logits)))": ""}),
             Mistake("BCE-15b", {"np.log1p(np.exp(-np.abs(logits)))": "np.exp(-np.abs(logits))"}),
             Mistake("BCE-16", {"(softplus - targets * logits)": "np.logaddexp(0, -targets * logits)"}),
+            Mistake("BCE-22", {"targets * logits": "(1 - targets) * logits"}),
+            Mistake("BCE-23", {".mean()": ".mean() / np.log(2)"}),
             Mistake("BCE-18", {"softplus - targets": "softplus + targets"}),
             Mistake("BCE-21", {" - targets * logits": ""}),
             Mistake("BCE-5b", {

@@ -73,7 +73,7 @@ EXERCISES = [
         "07.4", minutes=10, lines=6, size_letters="TSD",
         number_sizes=("tiny", "mixed"),
         powers=UNCHANGED_SCORES,
-        solution=cross_attention, reference=by_cross_attention, given=(softmax,), outputs=("y", "p"),
+        solution=cross_attention, reference=by_cross_attention, imported=(softmax,), outputs=("y", "p"),
         inputs=draw_forward,
         must_be_zero={"rows_p_sum": lambda inputs, outputs: outputs[1].sum(-1) - 1},
         mistakes=(
@@ -107,7 +107,7 @@ EXERCISES = [
         "07.5", minutes=25, lines=8, size_letters="TSD",
         number_sizes=("tiny", "mixed"),
         powers=(*UNCHANGED_SCORES, {"dy": 3, "dlater": 3}), linked=(("x", "memory", "w_q", "w_k", "p"),),
-        solution=cross_attention_backward, reference=by_cross_attention_backward, given=(softmax_backward,),
+        solution=cross_attention_backward, reference=by_cross_attention_backward, imported=(softmax_backward,),
         inputs=draw_backward, edges=tiny, outputs=("dx", "dmemory"),
         mistakes=(
             Mistake("XAT-1", {"memory @ w_k": "x @ w_k", "memory @ w_v": "x @ w_v"}),

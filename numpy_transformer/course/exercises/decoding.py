@@ -87,6 +87,7 @@ EXERCISES = [
             Mistake("GRD-2", {"ids[1:]": "ids"}),
             Mistake("GRD-4a", {"model(ids)[-1]": "model(ids)[0]"}, twin="GRD-10"),
             Mistake("GRD-4b", {"model(ids)[-1]": "model(ids)"}),
+            Mistake("GRD-25", {"np.argmax(logits)": "np.argmax(logits) % logits.shape[-1]", "model(ids)[-1]": "model(ids)"}),
             Mistake("GRD-5", {"model(ids)": "model(ids[-1:])"}),
             Mistake("GRD-6", {"ids[1:]": "[token for token in ids[1:] if token != eos]"}),
             Mistake("GRD-7a", {"len(ids) <= max_len": "len(ids) < max_len"}),

@@ -38,8 +38,14 @@ class Mistake:
 
     @property
     def explanation(self):
-        """Tells the student what is wrong and why, but not the answer."""
-        return self.exercise.texts[self.name]
+        """Tells the student what is wrong and why, and how to put it right, but not the answer."""
+        return " ".join(filter(None, self.parts))
+
+    @property
+    def parts(self):
+        """What is wrong, and the remedy, which stands in a line of its own; "" if the text has none."""
+        what, _, remedy = self.exercise.texts[self.name].partition(f"\n{sheet.LINE}")
+        return what, remedy
 
 
 @dataclass(frozen=True, eq=False)               # compared by identity, too
@@ -63,6 +69,7 @@ class Exercise:
         must_be_zero : {name of an invariant: function (inputs, outputs) that returns an array that must be 0}
         alternatives : {name: edits} of solutions that are also correct
         given : functions and classes that the student's file contains ready to use
+        imported : those that it imports from course/helpers.py, because other exercises ask for them
         write : for a class, the methods that students write; the others are given
         judge : function (*outputs) that returns None or a Message that says what is wrong; replaces the comparison
             with `reference`
@@ -88,6 +95,7 @@ class Exercise:
     must_be_zero: dict = field(default_factory=dict)
     alternatives: dict = field(default_factory=dict)
     given: tuple = ()
+    imported: tuple = ()
     write: tuple = ()
     judge: Callable = None
     kind: str = "write"
@@ -197,18 +205,24 @@ class Exercise:
 
     @functools.cached_property
     def given_code(self):
-        """{name: source} of the given functions and classes, without words."""
-        return {part.__name__: textwrap.dedent(inspect.getsource(part)) for part in self.given}
+        """{name: source} of the given and imported functions and classes, without words."""
+        return {part.__name__: textwrap.dedent(inspect.getsource(part)) for part in (*self.given, *self.imported)}
 
     @property
     def given_texts(self):
-        """{name: source} of the given functions and classes as students read them."""
+        """{name: source} of the given and imported functions and classes with their words."""
         return {name: sheet.documented(code, self.texts, f"given.{name}") for name, code in self.given_code.items()}
 
     @property
     def header(self):
         """The part of the file above the solution: imports and given functions."""
-        return IMPORTS + "".join(f"\n\n{text}" for text in self.given_texts.values()) + "\n\n"
+        texts = self.given_texts
+        return IMPORTS + sheet.imports(self) + "".join(f"\n\n{texts[part.__name__]}" for part in self.given) + "\n\n"
+
+    @property
+    def code_with_given(self):
+        """The source of all that is given or imported, without words."""
+        return "\n\n".join([IMPORTS, *self.given_code.values()])
 
     def skeleton(self):
         """Returns the file that a student starts with."""
@@ -234,7 +248,7 @@ class Exercise:
     def header_names(self):
         """The names that the header defines."""
         names = {}
-        exec("\n".join([IMPORTS, *self.given_code.values()]), names)
+        exec(self.code_with_given, names)
         return names
 
     def target(self, source, bounded=False):

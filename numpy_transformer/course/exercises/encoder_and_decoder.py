@@ -160,7 +160,7 @@ EXERCISES = [
     Exercise(
         "13.6", minutes=45, lines=15, size_letters="TSDFV", kind="question",
         solution=encoder_decoder, reference=by_model, inputs=draw_model, edges=one_block, outputs=("logits",),
-        given=(positions, attention, feed_forward, layer_norm),
+        imported=(positions, attention, feed_forward, layer_norm),
         mistakes=(
             Mistake("WIR-2", {" * math.sqrt(table.shape[1])": ""}),
             Mistake("WIR-1", {"x + positions(x)": "x"}),

@@ -60,6 +60,10 @@ EXERCISES = [
             Mistake("SPAN-4", {"[i, i + 1, entity_type]": "[i, i, entity_type]", "[1] = i + 1": "[1] = i"}),
             Mistake("SPAN-5", {
                 "return np.array(found, int)": "return np.array(found[:len(found) - (inside is not None)], int)"}),
+            Mistake("SPAN-19", {"return np.array(found, int)": "return np.array(found[:-1], int)"}),
+            Mistake("SPAN-20", {
+                "        elif kind == 1 or":
+                    "        elif kind == 2 and inside is None:\n            continue\n        elif kind == 1 or"}),
             Mistake("SPAN-6", {"            inside = None\n": "            pass\n"}),
             Mistake("SPAN-7", {"entity_type != inside": "kind == 2"}),
             Mistake("SPAN-8", {"            inside = None\n": "            inside = entity_type\n"}),

@@ -53,6 +53,7 @@ EXERCISES = [
         solution=finite_difference, reference=by_gradcheck, inputs=draw_inputs, edges=small_step, outputs=("gradient",),
         mistakes=(
             Mistake("FD-1a", {"f(x - step)": "f(x)", "(2 * h)": "h"}),
+            Mistake("FD-1b", {"f(x - step)": "f(x)"}),
             Mistake("FD-2a", {"(2 * h)": "h"}),
             Mistake("FD-2b", {"(2 * h)": "2 * h"}),
             Mistake("FD-3", {"f(x + step) - f(x - step)": "f(x - step) - f(x + step)"}),

@@ -99,7 +99,7 @@ EXERCISES = [
         alternatives={"head by head": {f"tokens.{LAST}": "np.concatenate(np.moveaxis(heads, -3, 0), -1)"}}),
     Exercise(
         "07.3", minutes=20, lines=5, size_letters="TdD",
-        solution=multi_head_backward, reference=by_self_attention, given=(merge_heads,), inputs=draw_backward,
+        solution=multi_head_backward, reference=by_self_attention, imported=(merge_heads,), inputs=draw_backward,
         outputs=("dx", "dw_q", "dw_k", "dw_v"),
         mistakes=(
             Mistake("HD-5a", {"dq @ w_q.T + dk @ w_k.T + dv @ w_v.T": "dq @ w_q.T"}),

@@ -41,7 +41,7 @@ EXERCISES = [
         "12.2", minutes=15, lines=5, size_letters="Sd",
         number_sizes=("tiny", "mixed"),
         powers=({"q": 3, "k": -3, "keys": -3}, {"q": -3, "k": 3, "keys": 3, "v": 3, "values": 3}),
-        solution=key_value_step, reference=by_cache, given=(softmax,), inputs=draw_step, edges=edges,
+        solution=key_value_step, reference=by_cache, imported=(softmax,), inputs=draw_step, edges=edges,
         outputs=("y", "keys", "values"),
         mistakes=(
             Mistake("KVS-1", {"q @ keys.mT": "q @ keys[..., :-1, :].mT", "p @ values": "p @ values[..., :-1, :]"}),

@@ -29,6 +29,10 @@ def at_padding(inputs, outputs):
     return outputs[0][inputs[1] == inputs[3]]
 
 
+ONE_HOT = "q[np.arange(len(y)), y] += 1 - smoothing"
+EQUAL_HOT = "q += (1 - smoothing) * (np.arange(z.shape[-1]) == y[:, None])"
+
+
 EXERCISES = [
     Exercise(
         "01.4", minutes=20, lines=9,
@@ -48,6 +52,9 @@ EXERCISES = [
             Mistake("CE-8", {"q = np": "p = np.exp(p) / np.exp(p).sum(-1, keepdims=True)\n    q = np"}),
             Mistake("CE-11a", {"/ len(y)": "/ targets.size"}),
             Mistake("CE-11b", {"targets != ignore_id": "np.ones(targets.shape, bool)"}),
+            Mistake("CE-11f", {"targets != ignore_id": "np.ones(targets.shape, bool)", ONE_HOT: EQUAL_HOT,
+                               "/ len(y)": "/ int((targets != ignore_id).sum())"}),
+            Mistake("CE-11g", {"targets != ignore_id": "np.ones(targets.shape, bool)", ONE_HOT: EQUAL_HOT}),
             Mistake("CE-12a", {"z.shape[-1])": "(z.shape[-1] - 1))", "+= 1 - smoothing": "= 1 - smoothing"}),
             Mistake("CE-12b", {"+= 1 - smoothing": "+= 1"}),
             Mistake("CE-12c", {"smoothing / z.shape[-1]": "smoothing"}),

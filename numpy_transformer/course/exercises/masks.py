@@ -120,6 +120,9 @@ EXERCISES = [
             Mistake("MSK-3", {"np.where(mask, scores, -np.inf)": "np.where(mask, -np.inf, scores)"}),
             Mistake("MSK-3b", {"np.where(mask, scores, -np.inf)": "scores + mask * -1e9"}),
             Mistake("MSK-7", {"np.where(mask, scores, -np.inf)": "scores * mask"}),
+            Mistake("MSK-7b", {
+                "np.where(mask, scores, -np.inf)": "scores * mask",
+                "return e /": "return e * mask.any(-1, keepdims=True) /"}),
             Mistake("MSK-8a", {"np.where(mask, scores, -np.inf)": "np.where(mask, scores, scores - 1)"}),
             Mistake("MSK-8b", {"np.where(mask, scores, -np.inf)": "np.where(mask, scores, scores - 10)"}),
             Mistake("MSK-9", {"np.where(mask, scores, -np.inf)": "scores + ~mask * -np.inf"}),

@@ -49,6 +49,8 @@ def by_softmax(scores, values):
     return (Softmax()(s) @ v, s.max(-1, keepdims=True),
             np.exp(-LogSoftmax()(s).max(-1, keepdims=True)))        # the largest log p is -log l
 
+OWN = "np.maximum(s.max(-1, keepdims=True), -1e30)"
+
 
 EXERCISES = [
     Exercise(
@@ -73,6 +75,11 @@ EXERCISES = [
             Mistake("ONL-11", {"np.maximum(m, s.max(-1, keepdims=True))": "np.maximum(m, s.max())"}),
             Mistake("ONL-12", {"-1e30": "-np.inf"}),
             Mistake("ONL-13", {"-1e30": "0.0"}),
+            Mistake("ONL-17a", {"np.exp(s - higher)": f"np.exp(s - {OWN})"}),
+            Mistake("ONL-17b", {"np.exp(s - higher)": f"np.exp(s - {OWN})", "np.exp(m - higher)": "1.0"}),
+            Mistake("ONL-17c", {"np.exp(s - higher)": "np.exp(s - s.max(-1, keepdims=True))"}),
+            Mistake("ONL-17d", {
+                "np.exp(s - higher)": "np.exp(s - s.max(-1, keepdims=True))", "np.exp(m - higher)": "1.0"}),
             Mistake("ONL-14", {"zip(scores, values)": "zip(scores[:1], values[:1])"}),
         ),
         alternatives={

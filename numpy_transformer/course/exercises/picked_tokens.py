@@ -54,6 +54,15 @@ EXERCISES = [
                 "np.add.at(dx, (rows, positions), dy)":
                     "positions += T * rows\n    np.add.at(dx.reshape(-1, dy.shape[-1]), positions, dy)"}),
             Mistake("PICK-15", {"np.add.at(dx, (rows, positions), dy)": "dx[:, positions] += dy"}),
+            Mistake("PICK-18", {
+                "np.add.at(dx, (rows, positions), dy)":
+                    "for b, k in np.ndindex(positions.shape):\n        dx[:, positions[b, k]] += dy[b, k]"}),
+            Mistake("PICK-19", {
+                "np.add.at(dx, (rows, positions), dy)":
+                    "for b in range(len(dx)):\n        dx[:, positions[b]] += dy[b]"}),
+            Mistake("PICK-20", {
+                "np.add.at(dx, (rows, positions), dy)":
+                    "for k in range(positions.shape[1]):\n        dx[:, positions[:, k]] += dy[:, k]"}),
             Mistake("PICK-16", {"np.add.at(dx, (rows, positions), dy)": "np.add.at(dx[0], positions[0], dy[0])"}),
             Mistake("PICK-17", {"[:, None]": ""}),
         ),

@@ -4,8 +4,8 @@ import numpy as np
 
 from ...layers import Linear as PackageLinear, MaskedMean
 from .definition import Exercise, Mistake
-from .shared import Parameter, loaded
 from .pooling import FEW, draw_texts, few
+from .shared import Parameter, loaded
 
 
 class PoolingHead:

@@ -4,8 +4,8 @@ import numpy as np
 
 from ...layers import RMSNorm
 from .definition import Exercise, Mistake
-from .shared import loaded
 from .normalization import inputs_and_edges
+from .shared import loaded
 
 
 def rms_norm(x, gamma, eps):
@@ -60,6 +60,7 @@ EXERCISES = [
             Mistake("RMS-2", {" - x_hat * (g * x_hat).mean(-1, keepdims=True)": ""}),
             Mistake("RMS-5a", {"g = gamma * dy": "g = dy"}),
             Mistake("RMS-5f", {"(g * x_hat)": "(dy * x_hat)"}),
+            Mistake("RMS-14", {"g = gamma * dy": "g = dy", "dx = (": "dx = gamma * ("}),
             Mistake("RMS-3b", {"x_hat).mean(": "x_hat).sum("}),
             Mistake("RMS-2b", {" - x_hat * (g": " - (g"}),
             Mistake("RMS-6c", {

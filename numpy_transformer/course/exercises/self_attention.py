@@ -7,9 +7,9 @@ import numpy as np
 
 from ... import layers
 from .definition import Exercise, Mistake
-from .shared import Parameter, loaded
 from .heads import merge_heads, split_heads
 from .linear import Linear
+from .shared import Parameter, loaded
 from .softmax import softmax, softmax_backward
 
 
@@ -85,7 +85,7 @@ EXERCISES = [
         "07.6", minutes=45, lines=15,
         number_sizes=("tiny", "mixed"), powers=({"query": 3, "key": -3}, {"query": -3, "key": 3, "value": 3, "output": 3}),
         solution=SelfAttention, write=("forward", "backward"), inputs=draw_twice, edges=tiny, reference=by_package,
-        given=(Parameter, Linear, softmax, softmax_backward, split_heads, merge_heads),
+        given=(Parameter,), imported=(Linear, softmax, softmax_backward, split_heads, merge_heads),
         outputs=("y", "second y", "second dx", "third y", "third dx", "dx", "query.weight.grad", "query.bias.grad",
                  "key.weight.grad", "value.weight.grad", "value.bias.grad", "output.weight.grad", "output.bias.grad"),
         mistakes=(

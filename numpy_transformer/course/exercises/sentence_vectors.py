@@ -78,6 +78,9 @@ EXERCISES = [
             Mistake("COS-17", {
                 "    left = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)":
                     "    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)\n    left = vectors"}),
+            Mistake("COS-33", {
+                "similarity.argmax(1)": "np.linalg.norm(vectors[:, None] - others, axis=-1).argmin(1)"}),
+            Mistake("COS-34", {"similarity.argmax(1)": "(vectors @ others.T).argmax(1)"}),
             Mistake("COS-27", {"similarity.argmax(1)": "others[similarity.argmax(1)]"}),
         ),
         must_be_zero={"cosine_between_1": lambda inputs, outputs: np.maximum(abs(outputs[0]) - 1, 0)},

@@ -4,11 +4,13 @@ A task is text in paragraphs. A line of it that begins with "| " stays a line of
 """
 
 import ast
+import inspect
 import re
 import textwrap
 
 from ...texts import texts_of
 from ...texts.width import wrap
+from ..sandbox.inside.worker import HELPERS
 
 WIDTH = 120
 LINE, HANGING = "| ", "    "
@@ -23,6 +25,16 @@ def skeleton(exercise):
         about += f" {words['float32']}"
     head = words["head"].format(number=exercise.number, title=exercise.title, about=about, lesson=exercise.lesson)
     return "\n".join(docstring(head, "")) + f"\n\n{exercise.header}{with_todo(exercise.text, exercise.write)}"
+
+
+def imports(exercise):
+    """Returns the lines that import what other exercises ask for, and a comment on them; "" if there are none."""
+    if not exercise.imported:
+        return ""
+    names = [part.__name__ for part in exercise.imported]
+    calls = ", ".join(f"{part.__name__}{inspect.signature(part)}" for part in exercise.imported)
+    comment = texts_of("exercises")["sheet"]["imported"].format(calls=calls, name=names[0])
+    return "\n".join(["", *wrap(comment, WIDTH, "# ", "# "), f"from {HELPERS} import {', '.join(names)}", ""])
 
 
 def documented(code, texts, key):

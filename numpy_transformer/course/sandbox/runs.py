@@ -24,7 +24,7 @@ from .visible_files import ENVIRONMENT, ISOLATED
 TIME_SIGNALS = [-getattr(signal, name) for name in ("SIGXCPU", "SIGALRM", "SIGKILL") if hasattr(signal, name)]
 STOPPED = "full", "flood"                       # it wrote too much, or it printed or returned too much
 MOST_SOURCE, LONGEST_NAME = 16 << 20, 200       # bytes of all files of a student, and of the name of one
-RERUN_SECONDS, RERUN_MEGABYTES = 3, 400         # an edit may take long, or make an array huge
+RERUN_SECONDS, RERUN_MEGABYTES = 5, 400         # an edit may take long, or make an array huge
 MODULE = re.compile(r"(\w+/)*\w+\.py")
 
 
@@ -126,6 +126,8 @@ def make_request(task, seconds, megabytes, **more):
     job = {"file": task.file, "name": task.exercise.name, "paths": task.exercise.paths, "seconds": seconds,
            "processor": max(1, round(0.8 * seconds)), "megabytes": megabytes, "printed": 4 * PRINTED,
            "given": [part.__name__ for part in task.exercise.given], **more}
+    job["imported"] = [part.__name__ for part in task.exercise.imported]
+    job["helpers"] = task.exercise.code_with_given if task.exercise.imported else ""
     if task.rerun is not None:
         job["rerun"] = task.rerun
     return request(job, *pack(tuple(task.cases)))

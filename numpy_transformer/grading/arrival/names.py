@@ -121,7 +121,7 @@ def function_in(stem):
 def given_texts():
     """Returns {number: {name: text}} of the functions that an exercise's file contains ready to use."""
     return {number: {name: normal(text) for name, text in exercise.given_texts.items()}
-            for number, exercise in exercises().items() if exercise.given}
+            for number, exercise in exercises().items() if exercise.given_code}
 
 
 def normal(text):

@@ -16,7 +16,7 @@ OTHER_IMPORTS = re.compile(r"^[ \t]*(?:from[ \t]+(?!(?:numpy|math|typing|__futur
                            r"import[ \t]+(?!(?:numpy|math|typing)\b[^,\n]*$))", re.M)
 REASONS = ("because it was filled in", "because it defines the function", "by its name", "by the order of uploads",
            "by the time of the file", "by its name", "by its name")
-NOT_SHADOWED = frozenset(sys.stdlib_module_names) | {"numpy"}
+NOT_SHADOWED = frozenset(sys.stdlib_module_names) | {"numpy", "numpy_transformer"}
 
 
 def build_student(name, owners_and_searches, only=None):

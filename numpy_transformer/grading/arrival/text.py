@@ -11,6 +11,7 @@ from .statements import TEXTS
 SCANNED = 100_000                               # characters that `unusual` reads
 IN_BRACES = re.compile(r"\{([^{}\n]*)")
 WORDS = re.compile(r"[^\W\d]\w*|\.\.\.|[^\w\s]|\n")
+PROVIDED = ["numpy_transformer", ".", "course", ".", "helpers"]            # which the sheets import
 EXPECTED_IMPORTS = {"numpy", "math", "typing", "__future__"}
 USUAL_IN_NOTEBOOKS, USUAL_ATTRIBUTES = {"sys", "os"}, {"path", "version", "getcwd", "chdir", "listdir"}
 UNUSUAL = {"open", "exec", "eval", "compile", "__import__", "__builtins__", "ctypes", "sys", "os", "gc", "globals",
@@ -92,7 +93,7 @@ def note(words, imports, uses, is_notebook):
 def imported_modules(words):
     """Returns the modules that a statement imports."""
     if words[:1] == ["from"]:
-        return set(words[1:2]) - {".", "..."}
+        return set() if words[1:6] == PROVIDED else set(words[1:2]) - {".", "..."}
     if words[:1] != ["import"]:
         return set()
     ends = [i for i, word in enumerate(words) if word in ("import", ",")]

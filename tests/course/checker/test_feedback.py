@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 from helpers.answer_keys import EXERCISES, answer_key
 from helpers.small_exercises import EXERCISE, KEY, diagnoses, said
-from helpers.students import play
+from helpers.students import judged, play
 
-from numpy_transformer.course.checker.comparison import compare_arrays, show_entry
-from numpy_transformer.course.checker.feedback import WIDTH, feedback, gradient_table
+from numpy_transformer.course.checker.comparison import compare_arrays, show_entries, show_entry
+from numpy_transformer.course.checker.feedback import MOST_LINES, WIDTH, feedback, gradient_table
 from numpy_transformer.course.checker.in_process import run_in_this_process
+from numpy_transformer.course.checker.messages import without_equal_alternatives
 from numpy_transformer.course.checker.relations.cases import ranges, where
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
 from numpy_transformer.course.exercises.cases import note_of
+from numpy_transformer.course.workbook import Workbook, start_workbook
 from numpy_transformer.grading.report import student_feedback
 from numpy_transformer.grading.rows import Row, plain_line
 from numpy_transformer.texts import render
@@ -165,3 +167,56 @@ def test_other_parameters_are_compared_with_those_of_the_exercise(line, stage, w
     exec(text.replace("def softmax_backward(p, dp):", line), names)
     verdict = judge(key, run_in_this_process(names["softmax_backward"], key.exercise, key.cases, None))
     assert verdict.stage == stage and words in " ".join([render(verdict.note), *verdict.sentences]) and not verdict.mistakes
+
+
+def judged_body(number, body):
+    key = answer_key(choose(number))
+    return judged(key, body)
+
+
+def test_the_diagnosis_comes_first_and_at_most_ten_lines_follow():
+    for number, body in (("02.1", "return 2 * dy @ weight.T, x.reshape(-1, x.shape[-1]).T @ dy[0], dy.sum(0)"),
+                         ("09.2", "return 1.5 * np.asarray(x) / (1 + np.exp(-1.702 * x))")):
+        lines = list(feedback(choose(number), judged_body(number, body), "", 80))
+        assert len(lines) <= MOST_LINES and ("DIAGNOSIS" in lines[1]) == any("DIAGNOSIS" in line for line in lines)
+        assert "No known mistake" not in "\n".join(lines) or "DIAGNOSIS" not in "\n".join(lines)
+
+
+def test_a_known_mistake_that_shows_in_some_cases_is_said_so():
+    key = answer_key(choose("03.1"))
+    verdict = judge(key, play(key, key.exercise.edited({"if pad_id is not None": "if pad_id"})))
+    wrong = sum(not key.is_right(i, answer) for i, answer in enumerate(key.answers(play(
+        key, key.exercise.edited({"if pad_id is not None": "if pad_id"})))))
+    assert 0 < wrong < len(key.main_cases)
+    assert f"which shows in {wrong} of {len(key.main_cases)} cases" in " ".join(verdict.sentences)
+
+
+def test_two_numbers_are_shown_with_the_digits_that_differ():
+    assert show_entries(0.7871731234, 0.7871734321, "f") == ("0.7871731", "0.7871734")
+    assert show_entries(1.5, 2.5, "f") == ("1.5", "2.5") and show_entries(1.0, 0.0, "b") == ("True", "False")
+
+
+def test_values_that_are_right_and_have_the_wrong_type_are_said_to_be_right():
+    verdict = judged_body("06.1", "return np.tril(np.ones((T, T)))")
+    assert verdict.stage == "type" and diagnoses(verdict) == [
+        "All values of mask are correct; only their type is not. It must be bool."]
+    assert diagnoses(judged_body("06.1", "return np.ones((T, T))")) != diagnoses(verdict)
+
+
+def test_a_remedy_is_told_when_the_same_mistake_is_found_again(tmp_path):
+    exercise = choose("02.2")
+    mistake = next(mistake for mistake in exercise.mistakes if all(mistake.parts) and mistake.name == "LIN-7a")
+    start_workbook(tmp_path, [exercise])
+    book = Workbook(tmp_path)
+    book.path(exercise).write_text(exercise.edited(mistake.edits), encoding="utf-8")
+    first, second = ("\n".join(book.check(exercise)[0].sentences) for _ in range(2))
+    what, remedy = mistake.parts
+    assert what in first and remedy not in first and f"{what}\n{remedy}" in second
+
+
+def test_many_reasons_that_explain_the_same_answer_are_not_listed():
+    a, b, c = (SimpleNamespace(explanation=letter) for letter in "abc")
+    assert without_equal_alternatives([(a,), (b,)]) == [(a,), (b,)]
+    assert without_equal_alternatives([(a,), (b,), (c,)]) == []
+    assert without_equal_alternatives([(a, b), (a, c)]) == [(a,)]
+    assert without_equal_alternatives([(a,), (SimpleNamespace(explanation="a"),)])[0] == (a,)

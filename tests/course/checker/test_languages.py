@@ -59,7 +59,7 @@ def test_a_verdict_is_the_same_in_another_language_and_says_nothing_in_english(n
         monkeypatch.setenv(texts.VARIABLE, str(folder))
         again, translated, quoted = judged(number, answer.source)
         assert again == decided, answer.note
-        assert len(translated) >= len(english) and max(map(columns, translated)) <= 80
+        assert len(translated) >= len(english) - 1 and max(map(columns, translated)) <= 80
         text = " ".join(" ".join(translated).split())
         for part in quoted:
             text = text.replace(" ".join(part.split()), " ")
@@ -70,10 +70,10 @@ def test_a_verdict_is_the_same_in_another_language_and_says_nothing_in_english(n
 def test_places_in_the_code_are_told_in_the_language(inserts, folder, monkeypatch):
     """Where the search for a place ends depends on the time it has, so what it finds is made up here."""
     found = [FoundEdit(line, kind, "a + b", "f(a + b)", inserts) for line, kind in enumerate(EDITS)]
-    english = [render(about_places([edit, *found])) for edit in found]
+    english = [render([about_places([edit, *found]), about_places([edit], ["2"])]) for edit in found]
     monkeypatch.setenv(texts.VARIABLE, str(folder))
     for text, edit in zip(english, found):
-        translated = render(about_places([edit, *found]))
+        translated = render([about_places([edit, *found]), about_places([edit], ["2"])])
         assert pseudo_language.translated(text) == translated and pseudo_language.plain_words(translated) == []
 
 

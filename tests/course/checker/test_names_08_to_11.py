@@ -63,7 +63,7 @@ def loss(p=SIGMOID, sign="-", end="mean()"):
     ("09.6", HIDDEN.format(mask="(h >= 0)"), ["ACT-2a"]),
     ("09.6", HIDDEN.format(mask="(x @ W1 > 0)"), ["FFN-1b"]),
     ("11.2", "    return np.where(token_mask[..., None], 0, dy[..., None, :]) / "
-             "np.maximum(token_mask.sum(-1), 1)[..., None, None]", []),
+             "np.maximum(token_mask.sum(-1), 1)[..., None, None]", ["MNB-5a"]),
     ("11.3", loss(), ["BCE-3"]),
     ("11.3", loss(end="sum()"), ["BCE-1 and BCE-3"]),
     ("11.3", loss("logits"), []),

@@ -14,7 +14,7 @@ COEFFICIENTS = (1, -1, 2, -2, 0.5, -0.5)        # that count as evidence where a
 
 def other_array(pairs):
     """The answer is another correct output or an argument."""
-    for name in pairs[0].arrays:
+    for name in pairs[0].arrays if any(p.wrong.size for p in pairs) else ():
         if all(name in p.arrays and p.equal(p.wrong, np.asarray(p.arrays[name], float)) for p in pairs):
             return Message("relations.terms.is", array=name)
     return None

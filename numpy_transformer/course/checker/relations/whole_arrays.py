@@ -9,6 +9,7 @@ from ....texts import Message
 from ..comparison import values_agree
 from .pairs import rounded
 
+NEAR = 1e-2                                     # largest error of what is nearly correct, relative to the largest entry
 DEPENDS, NEARLY = "relations.whole.depends", "relations.whole.nearly"
 
 
@@ -238,6 +239,6 @@ def nearly(pairs):
     if pairs[0].kind != "f" or not all(p.same_shape and p.right.any() and np.isfinite(p.wrong).all() for p in pairs):
         return None
     worst = max(float(np.max(abs(p.wrong - p.right)) / np.max(abs(p.right))) for p in pairs)
-    if worst > 1e-3 or sum(p.right.size for p in pairs) < 3:
+    if worst > NEAR or sum(p.right.size for p in pairs) < 3:
         return None
     return Message(NEARLY, error=rounded(worst, 1))

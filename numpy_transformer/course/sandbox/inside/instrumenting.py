@@ -12,6 +12,14 @@ def instrumented(tracer):
     return ast.fix_missing_locations(tracer.tree)
 
 
+def replaced(tracer, wanted):
+    """Does what `instrumented` does for a single node, whose value becomes what the call returns."""
+    numbers = {key: number for key, number in tracer.numbers.items() if number == wanted}
+    for function in tracer.functions.values():
+        function.body = Replacing(numbers).statements(function.body)
+    return ast.fix_missing_locations(tracer.tree)
+
+
 class Recording:
     """Puts calls that record values around the expressions, and after the statements, that have a number."""
 
@@ -28,9 +36,12 @@ class Recording:
             identity = id(statement)
             new_body.append(self.visit(statement))
             for name, number in self.changes.get(identity, ()):
-                value = ast.parse(name, mode="eval").body
-                new_body.append(ast.copy_location(ast.Expr(record(number, value)), statement))
+                new_body.append(ast.copy_location(self.after(name, number), statement))
         return new_body
+
+    def after(self, name, number):
+        """Returns the statement that records what a statement has changed."""
+        return ast.Expr(record(number, ast.parse(name, mode="eval").body))
 
     def visit(self, item):
         number = self.numbers.get((id(item), ""))
@@ -44,6 +55,15 @@ class Recording:
             elif isinstance(value, list):
                 setattr(item, name, [self.visit(part) if isinstance(part, ast.AST) else part for part in value])
         return item if number is None else ast.copy_location(record(number, item), item)
+
+
+class Replacing(Recording):
+    """Puts the calls in place of the values, also of those that a statement has changed."""
+
+    def after(self, name, number):
+        statement = ast.parse(f"{name} = {name}").body[0]
+        statement.value = record(number, statement.value)
+        return statement
 
 
 def record(number, value):

@@ -1,6 +1,7 @@
-"""Runs a student's program again: with the values of its expressions recorded, and with one small edit at a time.
+"""Runs a student's program again: with its values recorded, with one small edit at a time, or with one value put right.
 
-All of it happens in the student's process and is sent back like any other result. What is correct is not known here.
+All of it happens in the student's process and is sent back like any other result. Nothing that is correct in the graded
+cases is known here: values are put right only in cases that were drawn for this purpose.
 """
 
 import ast
@@ -39,9 +40,9 @@ class StudentProgram:
 
     def __init__(self, source, names, job):
         self.job, self.module, self.text = job, names, source.decode("utf-8", "replace")
-        self.tree = ast.parse(source)
+        self.tree, self.given = ast.parse(source), [*job["given"], *job["imported"]]        # a copy may stand in the file
         definitions = [item for item in self.tree.body if isinstance(item, (ast.FunctionDef, ast.ClassDef))]
-        own = {item.name: item for item in definitions if item.name not in job["given"]}
+        own = {item.name: item for item in definitions if item.name not in self.given}
         self.definitions = {job["name"]: own.pop(job["name"]), **own}
         self.compiled = {name: self.compile(item) for name, item in self.definitions.items()}
 
@@ -73,9 +74,11 @@ class StudentProgram:
 
 
 def fresh(value):
-    """Returns lists and tuples with copies of their arrays, which a program may change."""
+    """Returns lists, tuples and dicts with copies of their arrays, which a program may change."""
     if isinstance(value, (list, tuple)):
-        return [fresh(part) for part in value]
+        return type(value)(map(fresh, value))
+    if isinstance(value, dict):
+        return {key: fresh(part) for key, part in value.items()}
     return value.copy() if hasattr(value, "dtype") else value
 
 
@@ -108,7 +111,7 @@ def limited(seconds):
 
 def record_values(program, cases, send, np):
     """Sends the nodes of the program, and the fingerprints of their values in the given cases."""
-    tracer = tracing.Tracer(ast.parse(program.text), program.text, program.job["given"])
+    tracer = tracing.Tracer(ast.parse(program.text), program.text, program.given)
     recorder = fingerprints.Recorder()
     names = {**program.module, instrumenting.SEEN: recorder}
     definitions = [item for item in instrumenting.instrumented(tracer).body
@@ -196,13 +199,45 @@ def run_edits(program, cases, run_case, send):
             break
 
 
+class Replacer:
+    """Gives a node the correct value in place of its own: one for each visit, the same for all, or part after part."""
+
+    def __init__(self, values, in_parts):
+        self.values, self.in_parts, self.visits = values, in_parts, 0
+
+    def __call__(self, number, value):
+        visit = self.visits
+        self.visits += 1
+        if self.in_parts:
+            return self.values[0].reshape(-1, *getattr(value, "shape", ()))[visit].copy()
+        return self.values[visit if len(self.values) > 1 else 0].copy()
+
+
+def run_replaced(program, cases, run_case, np):
+    """Runs the program on all cases with each wanted value put right; numbers the cases as `run_edits` does."""
+    for position, (number, in_parts, arrays) in enumerate(program.job["rerun"]["replaced"]):
+        tracer = tracing.Tracer(ast.parse(program.text), program.text, program.given)
+        tree = instrumenting.replaced(tracer, number)
+        definitions = [item for item in tree.body if getattr(item, "name", "") in program.definitions]
+        code = compile(ast.Module(definitions, []), program.job["file"], "exec")
+        for i, (case, given) in enumerate(zip(cases, arrays)):
+            replacer = Replacer([np.array(entries, dtype).reshape(shape) for dtype, shape, entries in given], in_parts)
+            names = {**program.module, instrumenting.SEEN: replacer}
+            exec(code, names)
+            with contextlib.suppress(TooLong), limited(LONGEST_RUN):
+                run_case(position * len(cases) + i, names[program.job["name"]],
+                         (fresh(case[0]), fresh(case[1]), case[2]))
+
+
 def rerun(source, names, job, cases, send, run_case, np):
-    """Does what the job asks for: records values and tries edits, or runs some edits on all cases."""
+    """Does what the job asks for: records values and tries edits, or runs some edits or replaced values on all cases."""
     program = StudentProgram(source, names, job)
     silence = Silence()
     with np.errstate(all="ignore"), contextlib.redirect_stdout(silence), contextlib.redirect_stderr(silence):
         if "edits" in job["rerun"]:
             run_edits(program, cases, run_case, send)
+        elif "replaced" in job["rerun"]:
+            run_replaced(program, cases, run_case, np)
         else:
             record_values(program, cases, send, np)
             try_edits(program, cases[job["rerun"]["case"]], send, np)

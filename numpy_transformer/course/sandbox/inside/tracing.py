@@ -143,6 +143,7 @@ class Tracer:
                 self.bind(part, feeds)
                 if isinstance(part, ast.Name):  # each part is a value of its own
                     self.change(part, feeds, statement)
+                    self.nodes[self.number(statement, part.id)].text = part.id
         elif isinstance(target, (ast.Name, ast.Attribute)):
             feeds = self.feeds(value)
             self.bind(target, feeds)

@@ -30,6 +30,7 @@ NODES, VALUES, TRIED, EDIT = range(4, 8)        # kinds of results of reruns.py
 ENDED = ("", "timeout", "full", "flood", "spoilt")
 BESIDE = "beside."                              # before the name of a method: a second object of the class is called
 READY = b"sandbox\n"
+HELPERS = "numpy_transformer.course.helpers"    # the only module of the package that an exercise can import
 
 
 class Function:
@@ -158,7 +159,7 @@ def helper_call(error, path, given):
     """Describes the call of a given helper in which an error was raised, or returns {} if it was raised elsewhere.
 
     Parameters:
-        given : {name: function or class} of the helpers in the student's file
+        given : {name: function or class} of the helpers that the student's file contains or imports
     Returns: {"helper": its name, "line" and "code": the student's line that called it, "passed": the arrays that it got}
     """
     codes = {}
@@ -189,6 +190,27 @@ def load(source, path, name):
     if callable(names.get(name)):
         return names[name], sorted(names)
     return None, sorted(key for key, value in names.items() if callable(value) and not key.startswith("_"))
+
+
+class Helpers(types.ModuleType):
+    """The module HELPERS, with what the exercise imports.
+
+    A file may answer several exercises. So a name that this exercise does not import stays what the file has defined, or
+    stands for something that is not available.
+    """
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        import limits  # loaded before the sandbox was closed
+        own = vars(sys.modules["exercise"])
+        return own[name] if name in own else limits.Spare(f"{HELPERS}.{name}")
+
+
+def provide(source):
+    """Makes HELPERS importable with what this source defines, although the package is not in reach."""
+    sys.modules[HELPERS] = module = Helpers(HELPERS)
+    exec(compile(source, HELPERS, "exec"), vars(module))
 
 
 def seed_global_generators(source, np):
@@ -251,6 +273,7 @@ def run_task(job, cases, blob, send):
         source = file.read()
     cases, reuses = unpack(json.loads(cases), blob, np)
     seed_global_generators(source, np)
+    provide(job.get("helpers", ""))
     try:
         target, names = load(source, job["file"], job["name"])
     except BaseException as error:              # SystemExit too
@@ -273,7 +296,8 @@ def run_task(job, cases, blob, send):
                    changed=[str(place) for place in arguments.changed()])
         except BaseException as error:
             names = vars(sys.modules["exercise"])
-            given = {name: names[name] for name in job.get("given", ()) if name in names}
+            given = {name: value for name, value in names.items()
+                     if name in job.get("given", ()) or getattr(value, "__module__", "") == HELPERS}
             call = helper_call(error, job["file"], given)
             report(CASE, i, **report_error(error, job["file"], bool(call)), **call)
 

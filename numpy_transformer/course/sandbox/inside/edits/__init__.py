@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from .changes import change
 from .insertions import exchange, insert, regroup, swap, terms_of, wrap
 
+SIZES = "shape", "ndim", "size"
+
 
 @dataclass(frozen=True)
 class Edit:
@@ -22,7 +24,7 @@ class Edit:
     column: int                                 # of the part, from 0
     end_line: int
     end_column: int
-    kind: str                                   # such as "operator", "axis", "keepdims", "call" or "name"
+    kind: str                                   # such as "operator", "axis", "keepdims", "call", "name" or "shape test"
     before: str
     after: str
     statement: str
@@ -45,7 +47,8 @@ def edits(tree, name, insertions=False, methods=()):
         for function in outer:
             terms = terms_of(function)
             for site in list(sites(function)):
-                yield from at(site, replacements(site.node, site, terms))
+                made = replacements(site.node, site, terms)
+                yield from at(site, (("shape test", node) for _, node in made) if is_in_shape_test(site) else made)
 
 
 @dataclass
@@ -90,6 +93,16 @@ def sites(function):
             children += [(node, name, i if isinstance(value, list) else None, item, (*ancestors, node))
                          for i, item in enumerate(items) if isinstance(item, ast.AST)]
         waiting += children[::-1]
+
+
+def is_in_shape_test(site):
+    """Returns True for a statement or expression that a shape decides on, and for a part of what decides."""
+    for node in (site.node, *site.ancestors):
+        test = getattr(node, "test", None)
+        if test is not None and any(getattr(part, "attr", "") in SIZES for part in ast.walk(test)):
+            if node is site.node or any(part is site.node for part in ast.walk(test)):
+                return True
+    return False
 
 
 def at(site, replacements):

@@ -169,8 +169,9 @@ def change_choice(node, site):
 
 
 def change_tuple(node, site):
+    kind = "order" if isinstance(node.ctx, ast.Load) else "unpacking"
     for i in range(len(node.elts) - 1):
-        yield "order", changed(node, elts=exchanged(node.elts, i))
+        yield kind, changed(node, elts=exchanged(node.elts, i))
 
 
 def change_if(node, site):

@@ -1,0 +1,73 @@
+"""A place is named only if it is confirmed: an edit that undoes a student's mistake, or a value that is put right."""
+
+import ast
+import re
+
+import pytest
+
+from numpy_transformer.course.checker.diagnosis import AnswerKey
+from numpy_transformer.course.checker.localize import EDITS, WrongAnswer
+from numpy_transformer.course.checker.put_right import first_wrong_value
+from numpy_transformer.course.exercises import choose
+from numpy_transformer.course.sandbox import ProgramTask, run_task
+from numpy_transformer.course.sandbox.inside.edits import edits
+from numpy_transformer.texts import render
+
+
+
+def wrong_answer(number, code, seconds=60):
+    """A WrongAnswer of a file with this code, and the file's text."""
+    exercise = choose(number)
+    key, source = AnswerKey(exercise, 3), f"{exercise.header}{code}"
+    run = run_task(source.encode(), ProgramTask(exercise, key.cases, exercise.file))
+    return WrongAnswer(key, key.answers(run), exercise.file, lambda task: run_task(source.encode(), task), seconds), source
+
+
+def lines_named(messages):
+    return {int(line) for line in re.findall(r"[Ll]ine (\d+)", render(messages))}
+
+
+def line_of(source, part):
+    return next(i for i, line in enumerate(source.splitlines(), 1) if part in line)
+
+
+OTHER_FORM = '''def softmax_backward(p, dp):
+    doubled = 2 * p
+    odd = doubled * dp + p
+    total = odd.sum(-1, keepdims=True) / 2 - 0.5
+    return p * dp - p * p * total
+'''
+
+
+def test_a_right_step_in_a_form_of_its_own_is_not_blamed():
+    """`doubled` and `odd` occur in no solution, and are right: with a value of a solution there, all would be wrong."""
+    wrong, source = wrong_answer("01.2", OTHER_FORM, seconds=0)
+    said = first_wrong_value(wrong)
+    assert not lines_named(said) & {line_of(source, "doubled ="), line_of(source, "odd =")}
+
+
+def test_a_value_that_is_put_right_makes_the_rest_right():
+    wrong, source = wrong_answer("01.2", OTHER_FORM.replace("/ 2 - 0.5", "/ 2").replace("p * p", "p"), seconds=0)
+    said = first_wrong_value(wrong)
+    assert lines_named(said) == {line_of(source, "total =")}
+    assert "the rest of your code gives the correct dz" in render(said)
+
+
+def test_values_are_put_right_in_fresh_cases_only():
+    """What is correct in the graded cases never reaches the student's process."""
+    wrong, _ = wrong_answer("01.2", OTHER_FORM.replace("/ 2 - 0.5", "/ 2").replace("p * p", "p"), seconds=0)
+    execute, tasks = wrong.execute, []
+    wrong.execute = lambda task: tasks.append(task) or execute(task)
+    first_wrong_value(wrong)
+    sent, = [task for task in tasks if "replaced" in task.rerun]
+    assert sent.cases == wrong.fresh.main_cases != wrong.answer_key.main_cases
+
+
+@pytest.mark.parametrize("statement, kinds", [
+    ("B, T = x.shape", {"unpacking"}), ("if x.shape[0] == 3:\n        x = -x", {"shape test"}),
+    ("y = x if x.ndim > 1 else -x", {"shape test"})])
+def test_edits_that_no_student_s_mistake_undoes_are_of_kinds_that_explain_nothing(statement, kinds):
+    source = f"def f(x):\n    {statement}\n    return x\n"
+    found = {edit.kind for edit in edits(ast.parse(source), "f", insertions=True)
+             if edit.line == 2 and edit.kind in ("unpacking", "shape test", "comparison", "condition", "order")}
+    assert found == kinds and not kinds & set(EDITS)
