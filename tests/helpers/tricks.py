@@ -17,7 +17,7 @@ from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose_several, exercises
 from numpy_transformer.course.exercises.observation import copy_arrays
 from numpy_transformer.course.sandbox import Function
-from numpy_transformer.course.sandbox.inside.worker import produce
+from numpy_transformer.course.sandbox.inside.case_arguments import produce
 
 from .mutants import LISTS, SEEDS, equivalents, mutated
 from .students import play_target

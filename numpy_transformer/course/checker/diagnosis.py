@@ -9,7 +9,7 @@ import numpy as np
 
 from ..exercises.definition import AGREE, MOST_STEPS
 from ..exercises.observation import Observation, changes, observe
-from ..sandbox.inside.worker import Function, instances
+from ..sandbox.inside.case_arguments import Function, instances
 from .comparison import (agreement_on_changes, answer_fingerprint, close, is_close, matches, matches_in_case,
                          same_changes, similar, values_agree)
 from .messages import reported

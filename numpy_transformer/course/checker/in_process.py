@@ -11,7 +11,8 @@ import numpy as np
 
 from ..exercises.observation import copy_arrays
 from ..sandbox import CaseResult, ProgramRun
-from ..sandbox.inside.worker import HELPERS, Arguments, describe_parameters, helper_call, produce, report_error, reused
+from ..sandbox.inside.case_arguments import Arguments, produce, reused
+from ..sandbox.inside.worker import HELPERS, describe_parameters, helper_call, report_error
 
 
 def run_in_this_process(answer, exercise, cases, file):

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..exercises.observation import copy_arrays
 from ..sandbox.inside import fingerprints, instrumenting, tracing
+from ..sandbox.inside.case_arguments import produce
 from ..sandbox.inside.fingerprints import AXES, BAD, BEFORE, CONSTANT, KIND, PROJECTED, SHAPE, TOTAL, WIDTH
-from ..sandbox.inside.worker import produce
 
 CLOSE = 1e-7                                    # relative difference of fingerprints of equal values
 MOST_PARTS, MOST_KNOWN = 30, 8                  # parts of an array, and visits of a node, that are compared

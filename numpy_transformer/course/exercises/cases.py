@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ...texts import texts_of
-from ..sandbox.inside.worker import BESIDE, Function, instances
+from ..sandbox.inside.case_arguments import BESIDE, Function, instances
 from . import further_cases
 
 # All sizes and all ratios of sizes differ, so that a wrong factor can be attributed to one of them. The square case

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..sandbox.inside.worker import BESIDE, Function, parts
+from ..sandbox.inside.case_arguments import BESIDE, Function, parts
 
 TINY, LARGE = 1e-6, 1e3                         # factors of all normal numbers of a case
 SMALLEST, LARGEST = -6, 1                       # powers of ten of the factors where sizes differ, and of the rows' own

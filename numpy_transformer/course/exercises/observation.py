@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..sandbox.inside.worker import instances, produce
+from ..sandbox.inside.case_arguments import instances, produce
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ visible_files.py, scratch.py        which files a program sees; where it may wri
 inside/                             what runs in the student's process
 """
 
-from .inside.worker import Function
+from .inside.case_arguments import Function
 from .isolation import NO_LAYER, Layer, best_layer, layers
 from .runs import CaseResult, ProgramRun, ProgramTask, run, run_files, run_task
 from .scratch import sweep

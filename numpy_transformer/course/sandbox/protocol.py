@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .inside import fingerprints, tracing
-from .inside.worker import (AFTER, CASE, EDIT, LOADING, MESSAGE_LENGTH, NODES, OUTPUT, RECORD, REQUEST, TRIED, VALUES,
-                            Function)
+from .inside.case_arguments import Function
+from .inside.worker import AFTER, CASE, EDIT, LOADING, MESSAGE_LENGTH, NODES, OUTPUT, RECORD, REQUEST, TRIED, VALUES
 
 LARGEST = 1 << 20                               # bytes of an array that is read
 LARGEST_REPORT = 1 << 16                        # bytes of a report

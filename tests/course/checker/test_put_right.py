@@ -14,7 +14,6 @@ from numpy_transformer.course.sandbox.inside.edits import edits
 from numpy_transformer.texts import render
 
 
-
 def wrong_answer(number, code, seconds=60):
     """A WrongAnswer of a file with this code, and the file's text."""
     exercise = choose(number)

@@ -11,8 +11,7 @@ from helpers.commands import python
 from helpers.parsed_html import Page
 
 import numpy_transformer as nt
-from numpy_transformer.course.checker.feedback import feedback
-from numpy_transformer.course.checker.feedback import most_useful_first
+from numpy_transformer.course.checker.feedback import feedback, most_useful_first
 from numpy_transformer.course.checker.messages import mistake_names
 from numpy_transformer.course.exercises import exercises
 from numpy_transformer.course.workbook import Workbook

@@ -11,8 +11,8 @@ from helpers.answer_keys import EXERCISES, answer_key
 from helpers.commands import run
 from helpers.students import play
 
-from numpy_transformer.course.checker.diagnosis import MOST_COMBINATIONS
 from numpy_transformer.course.checker.comparison import matches
+from numpy_transformer.course.checker.diagnosis import MOST_COMBINATIONS
 from numpy_transformer.course.checker.relations import explains_everything
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import exercises

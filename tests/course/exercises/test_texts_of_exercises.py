@@ -14,7 +14,7 @@ from helpers.commands import run
 
 from numpy_transformer import texts
 from numpy_transformer.course.exercises import choose
-from numpy_transformer.course.exercises.cases import SIZES, brief, note_of, case_words
+from numpy_transformer.course.exercises.cases import SIZES, brief, case_words, note_of
 from numpy_transformer.course.exercises.sheet import documented
 from numpy_transformer.texts import texts_of
 

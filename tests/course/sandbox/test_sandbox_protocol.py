@@ -13,7 +13,7 @@ import pytest
 
 from numpy_transformer.course.exercises.cases import Case
 from numpy_transformer.course.sandbox import protocol
-from numpy_transformer.course.sandbox.inside import seccomp, worker
+from numpy_transformer.course.sandbox.inside import case_arguments, seccomp, worker
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="system calls of Linux")
 
@@ -81,10 +81,10 @@ def test_a_result_without_its_report_has_no_outputs():
 
 def test_arguments_arrive_as_they_were_sent():
     arrays = [np.arange(6.0).reshape(2, 3).T, np.array([], np.float32), np.bool_([True, False]), np.int64(3)]
-    function = worker.Function("lambda x: x + a", a=np.ones(2))
+    function = case_arguments.Function("lambda x: x + a", a=np.ones(2))
     case = Case("", (arrays[0], [arrays[1], 1.5, None]), (("forward", (arrays[2], arrays[3], "text", function)),))
     text, blob = protocol.pack((case,))
-    ((inputs, calls, before),), reuses = worker.unpack(json.loads(text), blob, np)
+    ((inputs, calls, before),), reuses = case_arguments.unpack(json.loads(text), blob, np)
     received = [inputs[0], inputs[1][0], calls[0][1][0], calls[0][1][1]]
     for sent, got in zip(arrays, received):
         assert got.dtype == sent.dtype and np.array_equal(got, sent) and got.flags.writeable
@@ -98,12 +98,12 @@ def test_nested_arguments_keep_their_types_and_a_case_knows_whose_arrays_it_uses
     first = make(np.zeros(2))
     other = make(np.ones(2), first)
     text, blob = protocol.pack((first, other))
-    (one, two), reuses = worker.unpack(json.loads(text), blob, np)
+    (one, two), reuses = case_arguments.unpack(json.loads(text), blob, np)
     assert reuses == [None, 0] and type(one[0][0][0]) is tuple and one[0][1]["b"] == (None, 2)
     nested = one[0][0]
-    again = worker.reused(one[0], two[0])
+    again = case_arguments.reused(one[0], two[0])
     assert again[0] is nested and nested[1][0] is one[0][0][1][0] and nested[0][0].tolist() == [1.0, 1.0]
-    different = worker.reused([np.zeros(3)], [np.ones(2)])
+    different = case_arguments.reused([np.zeros(3)], [np.ones(2)])
     assert different[0].shape == (2,)
 
 
@@ -114,8 +114,8 @@ def test_nested_arguments_keep_their_types_and_a_case_knows_whose_arrays_it_uses
     "f.arrays['a'][0] = 9", "f.seen = 1", "f.source = ''"])
 def test_every_change_of_an_argument_is_seen(change):
     x, both, pair = np.zeros(2), [np.zeros(2), np.ones(2)], (1.5, [1])
-    table, f = {"b": 1, "a": np.zeros(1)}, worker.Function("lambda y: y + a", a=np.ones(2))
-    arguments = worker.Arguments([x, both, pair, table, f], [("forward", [np.nan, "text", None])], np.ndarray)
+    table, f = {"b": 1, "a": np.zeros(1)}, case_arguments.Function("lambda y: y + a", a=np.ones(2))
+    arguments = case_arguments.Arguments([x, both, pair, table, f], [("forward", [np.nan, "text", None])], np.ndarray)
     f(1.0)                                      # compiles the function, which is no change
     assert arguments.changed() == [] and len(arguments.arrays) == 4
     exec(change, {}, {"x": x, "both": both, "pair": pair, "table": table, "f": f})

@@ -12,6 +12,7 @@ import json
 import signal
 import time
 
+import case_arguments
 import fingerprints
 import instrumenting
 import limits
@@ -70,7 +71,7 @@ class StudentProgram:
 
     def run(self, target, case):
         inputs, calls, _ = case
-        return worker.produce(target, fresh(inputs), fresh(calls), self.job["paths"])
+        return case_arguments.produce(target, fresh(inputs), fresh(calls), self.job["paths"])
 
 
 def fresh(value):

@@ -14,6 +14,7 @@ import traceback
 
 INSIDE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, INSIDE)
+import case_arguments  # noqa: E402, F401
 import landlock  # noqa: E402
 import limits  # noqa: E402
 import reruns  # noqa: E402, F401

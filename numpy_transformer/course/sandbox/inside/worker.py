@@ -6,7 +6,6 @@ here is one student's: expected values, other students' files and the package ar
 
 import contextlib
 import faulthandler
-import functools
 import inspect
 import io
 import json
@@ -28,117 +27,8 @@ RECORD = struct.Struct("<BHHI")                 # kind, case, index and length o
 LOADING, CASE, OUTPUT, AFTER = range(4)         # kinds of results
 NODES, VALUES, TRIED, EDIT = range(4, 8)        # kinds of results of reruns.py
 ENDED = ("", "timeout", "full", "flood", "spoilt")
-BESIDE = "beside."                              # before the name of a method: a second object of the class is called
 READY = b"sandbox\n"
 HELPERS = "numpy_transformer.course.helpers"    # the only module of the package that an exercise can import
-
-
-class Function:
-    """A function as an argument of an exercise, given by its source, which may use np, math and these arrays."""
-
-    def __init__(self, source, **arrays):
-        self.source, self.arrays, self.compiled = source, arrays, None
-
-    def __call__(self, *arguments):
-        if self.compiled is None:
-            import math
-
-            import numpy as np
-            self.compiled = eval(self.source, {"np": np, "math": math, **self.arrays})
-        return self.compiled(*arguments)
-
-
-def produce(target, inputs, calls=(), paths=()):
-    """Returns a list of what a function returns, or what the calls of a class return and its attributes at `paths`.
-
-    What a second object returns that is used beside the first one is left out.
-    """
-    if not calls:
-        return flat(target(*inputs))
-    made, returned = target(*inputs), []
-    beside = target(*inputs) if any(method.startswith(BESIDE) for method, _ in calls) else None
-    for method, arguments in calls:
-        if method.startswith(BESIDE):
-            getattr(beside, method[len(BESIDE):])(*arguments)
-        else:
-            returned += flat(getattr(made, method)(*arguments))
-    return returned + [functools.reduce(getattr, path.split("."), made) for path in paths]
-
-
-def flat(result):
-    return list(result) if isinstance(result, tuple) else [result]
-
-
-def parts(value):
-    """Returns the parts of a tuple or list, or the keys and values of a dictionary; None for anything else."""
-    if isinstance(value, dict):
-        return [part for pair in value.items() for part in pair]
-    return list(value) if isinstance(value, (tuple, list)) else None
-
-
-def instances(value, kind):
-    """Returns every instance of this class in nested tuples, lists and dictionaries, in order."""
-    if parts(value) is not None:
-        return [instance for item in parts(value) for instance in instances(item, kind)]
-    return [value] if isinstance(value, kind) else []
-
-
-def snapshot(value):
-    """Returns what must not change in an argument: the objects that it consists of, their order, and their contents."""
-    if isinstance(value, Function):
-        own = {key: part for key, part in vars(value).items() if key != "compiled"}
-        return value, snapshot(own)[1]
-    if parts(value) is not None:
-        return value, [snapshot(part) for part in parts(value)]
-    if hasattr(value, "tobytes"):
-        return value, (value.dtype.str, value.shape, value.tobytes())
-    return value, None
-
-
-def is_unchanged(value, before):
-    """Returns True if a value consists of the same objects as in the snapshot, with the same contents."""
-    former, contents = before
-    if isinstance(value, (int, float, str, bytes)) or value is None:
-        return type(value) is type(former) and (value == former or value != value)
-    if value is not former:
-        return False
-    if isinstance(value, Function):
-        value = {key: part for key, part in vars(value).items() if key != "compiled"}
-    if parts(value) is not None:
-        return len(parts(value)) == len(contents) and all(map(is_unchanged, parts(value), contents))
-    return not hasattr(value, "tobytes") or (value.dtype.str, value.shape, value.tobytes()) == contents
-
-
-class Arguments:
-    """The arguments of one case while a program runs with them: afterwards it says which of them were changed."""
-
-    def __init__(self, inputs, calls, kind):
-        self.arguments = [*inputs, *(argument for _, arguments in calls for argument in arguments)]
-        self.arrays = instances(self.arguments, kind)
-        self.before = [snapshot(argument) for argument in self.arguments]
-
-    def changed(self):
-        """Returns the indices of the arguments that are not what they were, those of the calls after the inputs."""
-        return [i for i, pair in enumerate(zip(self.arguments, self.before)) if not is_unchanged(*pair)]
-
-
-def reused(former, value):
-    """Returns arguments with the contents of `value`, in the arrays and lists of `former` where shapes and dtypes fit.
-
-    A program that knows an array by its identity, and not by what is in it, takes it for the former one.
-    """
-    if hasattr(value, "tobytes"):
-        if getattr(former, "dtype", None) != value.dtype or former.shape != value.shape:
-            return value
-        former[...] = value
-        return former
-    if isinstance(value, (tuple, list)) and type(former) is type(value) and len(former) == len(value):
-        new = [reused(*pair) for pair in zip(former, value)]
-        if isinstance(value, tuple):
-            return tuple(new)
-        former[:] = new
-        return former
-    return value
 
 
 def report_error(error, path, in_helper=False):
@@ -221,33 +111,6 @@ def seed_global_generators(source, np):
         np.random.seed(0)
 
 
-def unpack(cases, blob, np):
-    """Returns the arguments of all cases, and for each case its arrays' (dtype, shape, bytes) in order.
-
-    Also returns for each case the index of an earlier one whose arrays it uses again, or None.
-    """
-    def argument(value, arrays):
-        if isinstance(value, dict) and "tuple" in value:
-            return tuple(argument(part, arrays) for part in value["tuple"])
-        if isinstance(value, dict) and "dictionary" in value:
-            return {key: argument(part, arrays) for key, part in value["dictionary"]}
-        if isinstance(value, dict) and "array" in value:
-            kind, shape, start, end = value["array"]
-            arrays.append((kind, tuple(shape), blob[start:end]))
-            return np.frombuffer(blob[start:end], kind).reshape(shape).copy()
-        if isinstance(value, dict):
-            return Function(value["function"], **{key: argument(part, []) for key, part in value["arrays"].items()})
-        return [argument(part, arrays) for part in value] if isinstance(value, list) else value
-
-    unpacked = []
-    for inputs, calls, _ in cases:
-        arrays = []
-        inputs = [argument(value, arrays) for value in inputs]
-        calls = [(method, [argument(value, arrays) for value in arguments]) for method, arguments in calls]
-        unpacked.append((inputs, calls, arrays))
-    return unpacked, [reuses for *_, reuses in cases]
-
-
 def describe_parameters(target, inputs):
     """Returns a report with the names of the parameters, and why a call with these arguments fails if it does."""
     try:
@@ -264,6 +127,7 @@ def describe_parameters(target, inputs):
 
 def run_task(job, cases, blob, send):
     """Runs one task. Calls send(kind, case, index, bytes) for each result."""
+    import case_arguments  # loaded before the sandbox was closed, like NumPy
     import numpy as np
 
     def report(record, case=0, /, **fields):
@@ -271,7 +135,7 @@ def run_task(job, cases, blob, send):
 
     with open(os.path.join(job["folder"], job["file"]), "rb") as file:
         source = file.read()
-    cases, reuses = unpack(json.loads(cases), blob, np)
+    cases, reuses = case_arguments.unpack(json.loads(cases), blob, np)
     seed_global_generators(source, np)
     provide(job.get("helpers", ""))
     try:
@@ -287,9 +151,9 @@ def run_task(job, cases, blob, send):
 
     def run_case(i, target, case):
         inputs, calls, before = case
-        arguments = Arguments(inputs, calls, np.ndarray)
+        arguments = case_arguments.Arguments(inputs, calls, np.ndarray)
         try:
-            outputs = produce(target, inputs, calls, job["paths"])[:len(job["paths"]) + MOST_RESULTS]
+            outputs = case_arguments.produce(target, inputs, calls, job["paths"])[:len(job["paths"]) + MOST_RESULTS]
             send_outputs(i, outputs, send, np)
             send_changed(i, before, arguments.arrays, send, np)
             report(CASE, i, kinds=[type(output).__name__ for output in outputs],
@@ -306,7 +170,7 @@ def run_task(job, cases, blob, send):
         return reruns.rerun(source, vars(sys.modules["exercise"]), job, cases, send, run_case, np)
     for i, (case, former) in enumerate(zip(cases, reuses)):
         if former is not None:
-            case = (reused(cases[former][0], case[0]), reused(cases[former][1], case[1]), case[2])
+            case = *map(case_arguments.reused, cases[former][:2], case[:2]), case[2]
         run_case(i, target, case)
 
 
@@ -400,6 +264,7 @@ def alone():
     """Runs one task in this process, without a sandbox: stdout takes the results, stderr what is printed."""
     job, cases, blob = read_request()
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import case_arguments  # noqa: F401
     import limits
     if "rerun" in job:
         import reruns  # noqa: F401
