@@ -9,8 +9,8 @@ import numpy as np
 from ... import markup
 from ...texts import Message, render
 from ..lessons.environment import in_notebook
+from .differences import first_wrong_output
 from .feedback import WIDTH, feedback, first_lines, gradient_table, heading, most_useful_first, needs_gradients
-from .verdict import first_wrong_output
 
 MOST_ROWS, MOST_COLUMNS = 8, 8                  # of an array that is shown
 HINTS = 'nt.exercise.hint("{}")'
