@@ -10,7 +10,6 @@ from ..course.lessons.environment import FIGURES
 from ..data import BOS, EOS, frame, pad, unframe
 from ..decoding import generate, greedy_decode
 from ..layers import SinusoidalPositionalEncoding
-from ..outputs import check_folder_kind
 from ..tasks import LanguageModelTask, SequenceToSequenceTask
 from .gradcheck import check_components, error_table
 from .parser import add_command, whole_number
@@ -43,14 +42,12 @@ def run(arguments):
     from .. import views  # matplotlib is slow to import
     from ..explorer.explorer import check_page
 
-    check_folder_kind(arguments.figures)
+    folder = views.check_folder(arguments.figures)
+    page = check_page(folder / "explorer.html")
     text = LanguageModelTask(LanguageModelTask.default_settings(
         "small", text=arguments.text, steps=arguments.lm_steps, seed=arguments.seed))
     dates = SequenceToSequenceTask(SequenceToSequenceTask.default_settings(
         "dates", task="dates", steps=arguments.date_steps, seed=arguments.seed))
-    folder = views.check_folder(arguments.figures)
-    page = check_page(folder / "explorer.html")
-
     print(wrap(f"1. Gradient checks of {len(samples.SAMPLES)} components and variants"))
     reports = check_components([], arguments.seed)
     print(error_table(reports))

@@ -15,7 +15,7 @@ from .. import __version__
 from ..course.exercises import choose_several, exercises
 from ..course.sandbox import NO_LAYER, best_layer, layers, sweep
 from ..grading import policy, shards
-from ..grading.arrival import read_class
+from ..grading.arrival import read_class, ready_to_read
 from ..grading.gradebooks.filling import counted
 from ..grading.gradebooks.times import tell_times
 from ..grading.grader import Grader
@@ -100,15 +100,16 @@ def choose_layer(arguments):
 
 
 def grade(arguments):
-    grade_places.check_places(arguments)
-    sweep()
-    layer = choose_layer(arguments)
-    wanted = choose_several(arguments.only or [])
-    record = shards.read_record(arguments.json)
-    taken_over = policy_options.take_over(arguments, record.settings.get("policy") or {}) if record else []
-    policy_options.policy(arguments)            # before the work, for its errors
-    gradebook_options.check_downloads(arguments)
-    whole = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None, arguments.layout)
+    with ready_to_read():                       # starts while the places are checked
+        grade_places.check_places(arguments)
+        sweep()
+        layer = choose_layer(arguments)
+        wanted = choose_several(arguments.only or [])
+        record = shards.read_record(arguments.json)
+        taken_over = policy_options.take_over(arguments, record.settings.get("policy") or {}) if record else []
+        policy_options.policy(arguments)        # before the work, for its errors
+        gradebook_options.check_downloads(arguments)
+        whole = read_class(arguments.folder[0], [exercise.number for exercise in wanted] or None, arguments.layout)
     class_, notes = whole.students, whole.notes
     chosen = wanted or submitted_exercises(class_, arguments.folder[0])
     if arguments.moodle and arguments.due:

@@ -105,8 +105,11 @@ def prepare_resumed(arguments, saved, comm):
 
 
 def check_same_model(task, saved, path):
-    """Raises ValueError unless the settings of a run describe its model, which outline_run has compared with its weights."""
-    if json.loads(json.dumps(task.model_config())) != saved["model"]:
+    """Raises ValueError unless the settings of a run describe its model, which outline_run has compared with its weights.
+
+    A run that has started from another one is its own base: its model is made from that description, not from the settings.
+    """
+    if not task.settings.get("pretrained") and json.loads(json.dumps(task.model_config())) != saved["model"]:
         raise ValueError(f"{path!r} is damaged (its settings do not describe its model); start a new run under another --out")
 
 

@@ -96,7 +96,7 @@ def run_files(files, tasks, layer, seconds=10, megabytes=1024, stop=lambda: Fals
                 server.send(greeting)
             most, memory = task.limits(seconds, megabytes)
             start = time.monotonic()
-            reply = server.ask(make_request(task, most, memory), most + TO_SPARE)
+            reply = server.ask(make_request(task, files, most, memory), most + TO_SPARE)
             ended = "timeout" if time.monotonic() > start + most else "killed"
             yield make_run(task, reply or (-9, ended, 0.0, "", b""), most)
             if reply is None or reply[1]:       # it may have left something behind
@@ -122,12 +122,13 @@ def run_task(source, task, seconds=10, megabytes=1024, stop=lambda: False):
     return run_alone({task.file: source}, task, seconds, megabytes, stop)
 
 
-def make_request(task, seconds, megabytes, **more):
+def make_request(task, files, seconds, megabytes, **more):
     job = {"file": task.file, "name": task.exercise.name, "paths": task.exercise.paths, "seconds": seconds,
            "processor": max(1, round(0.8 * seconds)), "megabytes": megabytes, "printed": 4 * PRINTED,
            "given": [part.__name__ for part in task.exercise.given], **more}
     job["imported"] = [part.__name__ for part in task.exercise.imported]
-    job["helpers"] = task.exercise.code_with_given if task.exercise.imported else ""
+    if any(worker.HELPERS.encode() in content for content in files.values()):       # the others do not see that there are any
+        job["helpers"] = task.exercise.code_with_given if task.exercise.imported else ""
     if task.rerun is not None:
         job["rerun"] = task.rerun
     return request(job, *pack(tuple(task.cases)))
@@ -169,7 +170,7 @@ def run_alone(files, task, seconds, megabytes, stop):
             (folder / "files" / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / "files" / name).write_bytes(content)
         environment |= {"HOME": str(folder / "work"), "TMPDIR": str(folder / "work")}
-        asked.write(make_request(task, seconds, megabytes, folder=str(folder / "files"), trace=str(folder / "trace"),
+        asked.write(make_request(task, files, seconds, megabytes, folder=str(folder / "files"), trace=str(folder / "trace"),
                                  numpy=str(Path(np.__file__).resolve().parents[1])))
         asked.seek(0)
         command = (sys.executable, *ISOLATED, worker.__file__)

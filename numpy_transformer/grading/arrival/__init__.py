@@ -18,7 +18,8 @@ reading.py      bytes to source: encodings, line ends, and what word processors 
 students.py     attempts in order, and the names under which files import each other
 """
 
+from .reading_process import ready_to_read
 from .records import File, Problem, Student
 from .whole_class import LAYOUTS, read_class
 
-__all__ = ["LAYOUTS", "File", "Problem", "Student", "read_class"]
+__all__ = ["LAYOUTS", "File", "Problem", "Student", "read_class", "ready_to_read"]

@@ -40,9 +40,7 @@ class ReadingProcess:
         """Returns the answer to a question, a dict. Raises NoAnswer."""
         question |= {"seconds": SECONDS, "megabytes": MEGABYTES}
         try:
-            if self.process is None or self.process.poll() is not None:     # it died after its last answer
-                self.stop()
-                self.start()
+            self.start()
             self.process.stdin.write(json.dumps(question).encode() + b"\n")
             self.process.stdin.flush()
             line = self.answers.get(timeout=WAITING)
@@ -62,6 +60,10 @@ class ReadingProcess:
         return answer
 
     def start(self):
+        """Starts the process, unless it runs. It may have died after its last answer."""
+        if self.process is not None and self.process.poll() is None:
+            return
+        self.stop()
         package = str(Path(__file__).resolve().parents[3])
         self.process = subprocess.Popen([sys.executable, "-B", "-X", "utf8", "-c", START, package], cwd=os.path.abspath(os.sep),
                                         env={**os.environ, **ENVIRONMENT}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -91,6 +93,17 @@ def read_lines(pipe, lines):
             lines.put(line)
     lines.put(b"")
     pipe.close()
+
+
+@contextlib.contextmanager
+def ready_to_read():
+    """Starts the process, so that it is ready when the first question comes, and ends it after the block."""
+    process = reading_process()
+    process.start()
+    try:
+        yield
+    finally:
+        process.stop()
 
 
 @functools.cache

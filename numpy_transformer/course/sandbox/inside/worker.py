@@ -137,7 +137,8 @@ def run_task(job, cases, blob, send):
         source = file.read()
     cases, reuses = case_arguments.unpack(json.loads(cases), blob, np)
     seed_global_generators(source, np)
-    provide(job.get("helpers", ""))
+    if "helpers" in job:
+        provide(job["helpers"])
     try:
         target, names = load(source, job["file"], job["name"])
     except BaseException as error:              # SystemExit too
