@@ -47,7 +47,7 @@ def test_what_a_student_hands_in_is_the_student_s(name, layout, tmp_path):
 @pytest.mark.parametrize("name", COSTLY)
 def test_reading_costs_a_student_no_more_than_the_limits(name, tmp_path, monkeypatch):
     monkeypatch.setattr(reading_process, "SECONDS", 2)
-    eve = check(tmp_path, COSTLY[name], "folders")
+    eve = check(tmp_path, COSTLY[name](), "folders")
     assert eve.problems or name == "a notebook of many statements"
 
 

@@ -68,13 +68,14 @@ QUICK = {
     "an archive in itself by name": {"a.zip": zipped({"a.zip/ex01_1.py": "x", "a.zip": "y"})},
     "nothing": {"empty/.DS_Store": ""}}
 
-# These take the time or the memory that one student has.
+# {name: function that makes the files}: reading them takes the time or the memory that one student has.
 COSTLY = {
-    "digits in a header": {"a.tgz": tar_with_digits(80_000)},
-    "archives of zeros": {"a.zip": zipped({f"{i}.tbz2": bz2.compress(bytes(63 << 20)) for i in range(60)})},
-    "a zip of many entries": {"a.zip": zip_of_many(300_000)},
-    "imports of many modules": {f"m{i}.py": "import " + ", ".join(f"q{j}.r{j}" for j in range(5000)) for i in range(400)},
-    "a notebook of many statements": {"a.ipynb": notebook("\n".join(
+    "digits in a header": lambda: {"a.tgz": tar_with_digits(80_000)},
+    "archives of zeros": lambda: {"a.zip": zipped(dict.fromkeys([f"{i}.tbz2" for i in range(60)], bz2.compress(bytes(63 << 20))))},
+    "a zip of many entries": lambda: {"a.zip": zip_of_many(300_000)},
+    "imports of many modules": lambda: {f"m{i}.py": "import " + ", ".join(f"q{j}.r{j}" for j in range(5000))
+                                        for i in range(400)},
+    "a notebook of many statements": lambda: {"a.ipynb": notebook("\n".join(
         f"def {name}(z):\n    return {name}" for name in ["softmax", "softmax_backward", "cross_entropy"] * 30_000))}}
 
 
