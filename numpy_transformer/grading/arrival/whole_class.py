@@ -61,19 +61,20 @@ def read_class(path, only=None, layout="auto"):
         notes = [*delivery.notes, *delivery.notes_on_spelling(), *notes_on_systems(path, delivery)]
         if delivery.bare:
             notes.append(f"{first_names(delivery.bare)} lies beside the students' folders and belongs to no student")
-        students, downloads = [], []
+        students, downloads, about = [], [], []
         names = distinct_names({key: entries[0].owner for key, entries in delivery.handed_in.items()})
         with Progress(len(names), "read", "student", silent=len(names) < LARGE) as progress:
             for key, name in sorted(names.items(), key=lambda entry: entry[1]):
                 student, sentences, download = read_student(place, name, delivery.handed_in[key], only)
                 students += filter(None, [student])
                 downloads += filter(None, [download])
-                notes += sentences
+                about.append(sentences)
                 progress.advance(name)
     if not students:
         raise ValueError(no_students(path, delivery.bare))
-    return WholeClass(describe(delivery.systems, len(students)), students,
-                      notes + notes_on_downloads(path, downloads, len(students)))
+    notes += notes_on_downloads(path, downloads, len(students))
+    in_turn = filter(None, itertools.chain(*itertools.zip_longest(*about)))        # the teacher is shown the first ten notes
+    return WholeClass(describe(delivery.systems, len(students)), students, [*notes, *in_turn])
 
 
 def check_path(path):
