@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from datetime import timezone
 
 from ...course.exercises import exercises
@@ -16,6 +17,7 @@ OTHER_IMPORTS = re.compile(r"^[ \t]*(?:from[ \t]+(?!(?:numpy|math|typing|__futur
                            r"import[ \t]+(?!(?:numpy|math|typing)\b[^,\n]*$))", re.M)
 REASONS = ("because it was filled in", "because it defines the function", "by its name", "by the order of uploads",
            "by the time of the file", "by its name", "by its name")
+MOST_PROBLEMS = 20                              # of one student that are listed
 NOT_SHADOWED = frozenset(sys.stdlib_module_names) | {"numpy", "numpy_transformer"}
 
 
@@ -38,7 +40,9 @@ def build_student(name, owners_and_searches, only=None):
     modules_of_own = {name.partition("/")[0].removesuffix(".py") for name in student.files}
     for file in (file for files in student.attempts.values() for file in files):
         file.unusual = unusual(file.content.decode(), modules_of_own, is_notebook=".ipynb" in file.where.lower())
-    return student, add_problems(student, owners_and_searches, claims, left_over)
+    notes = add_problems(student, owners_and_searches, claims, left_over)
+    student.problems = first_problems(student.problems)
+    return student, notes
 
 
 def files_by_exercise(owned_files, only):
@@ -174,6 +178,16 @@ def add_problems(student, owners_and_searches, claims, left_over):
         strays = [problem(others[-1][0], where, "", f"is no exercise's file; {HAND_IN} of the exercise")]
     student.problems += strays
     return [] if student.problems else [f"{student.name} handed in nothing: there is no file"]
+
+
+def first_problems(problems):
+    """Returns the first problems, those of an exercise before others, and how many more there are."""
+    ordered = sorted(problems, key=lambda problem: not problem.number)
+    more = len(ordered) - MOST_PROBLEMS
+    if more <= 1:
+        return problems
+    rest = replace(ordered[-1], where=f"{more} more files", number="", sentence="These are not graded either.")
+    return [*ordered[:MOST_PROBLEMS], rest]
 
 
 def problem(owner, where, number, sentence):
