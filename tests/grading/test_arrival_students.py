@@ -135,4 +135,4 @@ def test_what_the_command_wrote_is_no_student(tmp_path):
 def test_many_problems_are_counted(tmp_path):
     student = of(tmp_path, {**{f"m{i:03}.zip": b"PK" for i in range(300)}, "ex05_1.pdf": b"%PDF-1.7", "ex01_1.zip": b"PK"})
     assert len(student.problems) == 21 and student.problems[0].number == "01.1"
-    assert (student.problems[-1].where, student.problems[-1].sentence) == ("281 more files", "These are not graded either.")
+    assert (student.problems[-1].where, student.problems[-1].sentence) == ("282 more files", "These are not graded either.")
