@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from ..outputs import check_regular, open_new
+from ..outputs import check_regular
 from .checker.diagnosis import AnswerKey
 from .checker.verdict import is_unexplained, judge
 from .exercises import exercises, number_of
@@ -56,8 +56,9 @@ class Workbook:
         progress[exercise.number] = {**progress.get(exercise.number, {}), **changes}
         temporary = self.folder / f"{PROGRESS}.tmp"
         with contextlib.suppress(OSError):      # the caller sees that `passed` stays False and tells the student
-            with open_new(temporary) as file:
-                file.write(json.dumps(progress, indent=1, sort_keys=True).encode())
+            temporary.unlink(missing_ok=True)
+            with open(temporary, "x", encoding="utf-8") as file:        # "x" follows no link and opens no pipe
+                json.dump(progress, file, indent=1, sort_keys=True)
             os.replace(temporary, self.folder / PROGRESS)
 
     def passed(self, exercise):

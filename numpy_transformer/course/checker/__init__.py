@@ -1,8 +1,7 @@
 """The checker: compares an answer with the exercise's solution, and tells the student what is wrong and where.
 
 verdict.py                judges what a submission returned, one check after another; a verdict is made of messages
-comparison.py             compares arrays, and what two programs did
-differences.py            where an output is wrong, by how much, and what no longer holds
+comparison.py             compares arrays and what two programs did, and says where an output is wrong and by how much
 diagnosis.py              names the known mistakes that give the same results in every case
 relations/                how a wrong answer that no known mistake explains is related to the correct one
 localize.py               where the mistake is in a student's own text: one edit there makes everything right

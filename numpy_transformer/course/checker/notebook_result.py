@@ -9,7 +9,7 @@ import numpy as np
 from ... import markup
 from ...texts import Message, render
 from ..lessons.environment import in_notebook
-from .differences import first_wrong_output
+from .comparison import first_wrong_output
 from .feedback import WIDTH, feedback, first_lines, gradient_table, heading, most_useful_first, needs_gradients
 
 MOST_ROWS, MOST_COLUMNS = 8, 8                  # of an array that is shown

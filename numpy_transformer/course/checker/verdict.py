@@ -7,8 +7,7 @@ import numpy as np
 
 from ...texts import Message, listed, render
 from ..exercises.observation import changed, same_array
-from .comparison import close, compare_shapes, is_close, unlike
-from .differences import difference, first_wrong_output
+from .comparison import close, compare_shapes, difference, first_wrong_output, is_close, unlike
 from .messages import (DIAGNOSIS, NO_NAME, REMEDY, about_case, about_count, about_error, about_helper, about_mistakes,
                        about_order, about_parameters, about_type, reported, without_equal_alternatives)
 from .relations import explains_everything, relations
