@@ -39,6 +39,8 @@ def parse_time(text, zone):
     except ValueError as error:
         raise ValueError(f"{text!r} is not a time; write it as 2026-11-20, 2026-11-20 23:59 or "
                          "2026-11-20T23:59+01:00") from error
+    if moment.year not in YEARS:                # others have no place in every time zone
+        raise ValueError(f"{text!r} is in the year {moment.year}; give a time from {YEARS[0]} to {YEARS[-1]}")
     if re.fullmatch(r"\d{4}-?\d{2}-?\d{2}", text):
         moment = datetime.combine(moment, time(23, 59))
     if moment.tzinfo:
@@ -73,8 +75,6 @@ class Deadline:
     def parse(cls, text, zone=None):
         """Returns the Deadline for a time, which includes the whole of its minute if no seconds are given."""
         moment = parse_time(text, zone)
-        if moment.year not in YEARS:
-            raise ValueError(f"{text!r} is in the year {moment.year}; give a time from {YEARS[0]} to {YEARS[-1]}")
         if not re.search(r":\d\d:\d\d", text):
             moment += timedelta(seconds=59, microseconds=999_999)
         has_offset = moment.tzinfo and re.search(r"([zZ]|[+-]\d\d:?\d\d)$", text.strip())
