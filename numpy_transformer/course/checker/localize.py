@@ -175,6 +175,13 @@ class WrongAnswer:
         _, _, roots = self.traced
         return [roots[j] for j in self.wrong_outputs()] if len(roots) == len(self.answer_key.exercise.outputs) else roots
 
+    @functools.cached_property
+    def visited(self):
+        """The nodes that were run in every wrong case: about other ones, these cases say nothing."""
+        values, *_ = self.traced
+        wrong = [i for i, answer in enumerate(self.observations) if not self.answer_key.is_right(i, answer)]
+        return {number for number, rows in values.rows.items() if rows.keys() >= {*wrong}}
+
     def suspicious_lines(self):
         """Returns the lines in which a value occurs in no correct solution before any other does."""
         values, comparisons, _ = self.traced

@@ -298,5 +298,5 @@ def check_float32(answer_key, run):
                 return Verdict("fail", "float32", note, right=True)
 
 
-CHECKS = (check_loading, check_ending, check_errors, check_types, check_shapes, check_values, check_other_sizes,
-          check_other_values, check_arguments_unchanged, check_second_call, check_float32)
+CHECKS = (check_loading, check_ending, check_errors, check_types, check_shapes, check_values, check_other_values,
+          check_other_sizes, check_arguments_unchanged, check_second_call, check_float32)
