@@ -79,7 +79,7 @@ class WrongAnswer:
         every = range(len(observations))
         wrong = [i for i in every if not answer_key.is_right(i, observations[i])] or every
         sizes = [sum(array.size for array in case.arrays()) for case in self.cases]
-        self.smallest = min(wrong, key=lambda i: sizes[i])
+        self.smallest = min(wrong, key=lambda i: (not observations[i].error, sizes[i]))     # an error spoils all outputs
         self.records = self.rerun(self.cases, seconds=seconds, case=self.smallest)
 
     def rerun(self, cases, **wanted):
@@ -111,6 +111,8 @@ class WrongAnswer:
             partial : some of the wrong outputs are enough, but an edit that adds something explains none of them
         """
         lines = self.suspicious_lines() if numbers else set()
+        if partial and any(observation.error for observation in self.observations):
+            kinds = [kind for kind in kinds if kind != "statement"]         # without it, its error is gone, whoever caused it
         candidates = {number: read_edit(self.records, number) for number in numbers}
         candidates = {number: edit for number, edit in candidates.items() if edit and edit.kind in kinds}
         candidates = {number: edit for number, edit in candidates.items()
