@@ -53,12 +53,31 @@ def localize(answer_key, verdict, run, file, execute, seconds=SECONDS):
     """
     if not is_unexplained(answer_key, verdict) or run.seconds > SLOW or about_order(answer_key.exercise, run.report):
         return verdict
-    wrong = WrongAnswer(answer_key, answer_key.answers(run), file, execute, seconds)
+    observations = answer_key.answers(run)
+    said = right_alone(answer_key, observations, file, execute)
+    if said:
+        return replace(verdict, lines=(*verdict.lines, *said))
+    wrong = WrongAnswer(answer_key, observations, file, execute, seconds)
     if verdict.stage == "type":                 # the values may be correct
         said = wrong.one_edit(OF_TYPES)
     else:
         said = wrong.one_edit() or other_indices(answer_key, run) or first_wrong_value(wrong)
     return replace(verdict, lines=(*verdict.lines, *said))
+
+
+def right_alone(answer_key, observations, file, execute):
+    """Returns a Message about a case that is wrong after other ones and right in a process of its own; [] if it is not."""
+    right = [answer_key.is_right(i, observation) for i, observation in enumerate(observations)]
+    if not right[0] or all(right):
+        return []
+    i = right.index(False)
+    case, expected = answer_key.main_cases[i], answer_key.expected[i].outputs
+    for result in execute(ProgramTask(answer_key.exercise, [case], file)).results:
+        if "error" not in result.report and len(result.outputs) == len(expected) and all(
+                yours is not None and is_close(yours, y, expected) and not unlike(yours.dtype, y.dtype)
+                for yours, y in zip(result.outputs, expected)):
+            return [Message(DIAGNOSIS, said=Message("places.kept.alone", case=i + 1))]
+    return []
 
 
 class WrongAnswer:
