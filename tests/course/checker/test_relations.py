@@ -116,6 +116,10 @@ def test_a_factor_is_named_only_if_the_edges_have_one_too():
      "dx is the correct result plus the sums of the argument x over its last axis in every case."),
     ("return dx - 2 * x, dw", "dx is the correct result minus 2 times the argument x in every case."),
     ("return dx * x, dw", "dx is the correct result times the argument x in every case."),
+    ("return -dx * x, dw", "dx is the correct result times -1, times the argument x in every case."),
+    ("return 2 * dx / x, dw", "dx is the correct result times 2, divided by the argument x in every case."),
+    ("return dx * x.shape[1] / x.shape[0], dw", "dx is the correct result times D/T in every case."),
+    ("return dx * x.shape[1] / np.log(2), dw", "dx is the correct result times D / ln 2 in every case."),
     ("return dx / x, dw", "dx is the correct result divided by the argument x in every case."),
     ("return dx + np.sin(x.sum(-1, keepdims=True)), dw", "dx differs from the correct result by one number per row, "
      "the same for all entries of the row (a term that belongs to the whole row), in every case."),
@@ -184,6 +188,12 @@ def test_facts_are_told_where_there_is_no_relation(wrong, fact):
     verdict = said(wrong)
     assert any(line.startswith(fact) for line in verdict.sentences), verdict.sentences
     assert NO_NAME in verdict.lines and len(verdict.lines) - verdict.lines.index(NO_NAME) <= 4
+
+
+def test_outputs_in_each_others_place_have_each_others_shapes():
+    question = "In every case, dx has the shape of dw, and dw that of dx: are they returned in the wrong order?"
+    assert question in said("return np.sin(dw), np.cos(dx)").sentences
+    assert question not in said("return np.sin(dw), np.cos(dw)").sentences + said("return np.sin(dx), dw").sentences
 
 
 def test_parts_of_an_axis_have_a_plural():
