@@ -78,11 +78,11 @@ def name_factor(pairs, tolerance):
 
     Quotients and squares are so many that they need three different factors.
     """
-    letters = list(pairs[0][0]) if pairs else []
+    letters = [letter for letter in pairs[0][0] if all(letter in known for known, _ in pairs)] if pairs else []
     several = len({rounded(factor) for _, factor in pairs}) > 2
     for before, number, after in NUMBERS:
         for shown, product, value in (*products(letters), *(quotients(letters) if several else ())):
-            if pairs and all(math.isclose(factor, number * value(known), rel_tol=tolerance) for known, factor in pairs):
+            if all(math.isclose(factor, number * value(known), rel_tol=tolerance) for known, factor in pairs):
                 return before + shown + after, product
     return "", ()
 
