@@ -132,7 +132,7 @@ def agreed(wrong, right, number, summed=0):
     least = max(DIFFERENCE * size, ROUNDING * np.linalg.norm(summed))
     difference = np.linalg.norm(wrong - right)
     if difference <= least:                     # False for NaN
-        same = Message("exercises.find.nearly", difference=difference / size) if difference else Message("exercises.find.same")
+        same = Message("exercises.find.nearly" if difference else "exercises.find.same", difference=difference / (size or 1))
         return Message(AGREE, same=same, question=Message(f"exercises.find.question.{number}"))
 
 
