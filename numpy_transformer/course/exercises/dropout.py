@@ -112,6 +112,7 @@ EXERCISES = [
             Mistake("DRP-3d", {"u >= p": "u < 1 - p"}),
             Mistake("DRP-4a", {"        return dy\n": "        return dy / (1 - p)\n"}),
             Mistake("DRP-4b", {"        return dy\n": "        return dy * (1 - p)\n"}),
+            Mistake("DRP-4c", {"        return dy\n": "        return np.zeros_like(dy)\n"}),
             Mistake("DRP-5c", {" * keep": ""}),
             Mistake("DRP-10", {"    return dy * keep": "    dy[~keep] = 0\n    return dy"}),
             Mistake("DRP-9", {"    if not training:\n        return dy\n": ""}),

@@ -126,6 +126,7 @@ EXERCISES = [
             Mistake("EMB-1a", {"np.add.at(dtable, ids, ": "dtable[ids] += ("}),
             Mistake("EMB-1b", {"np.add.at(dtable, ids, ": "dtable[ids] = ("}),
             Mistake("EMB-3a", {"math.sqrt(D) * dy": "dy"}),
+            Mistake("EMB-3c", {"math.sqrt(D) * dy": "dy / math.sqrt(D)"}),
             Mistake("EMB-1c", {
                 "np.add.at(dtable, ids, math.sqrt(D) * dy)":
                     "for i in range(len(ids)):\n        dtable[ids[i]] += math.sqrt(D) * dy[i]"}),

@@ -46,6 +46,8 @@ EXERCISES = [
             Mistake("RES-8a", {"zip(reversed(norms_b), reversed(sublayers_b))": "zip(norms_b, sublayers_b)"}),
             Mistake("RES-8b", {"zip(reversed(norms_b),": "zip(norms_b,"}),
             Mistake("RES-8c", {"reversed(sublayers_b))": "sublayers_b)"}),
+            Mistake("RES-20", {
+                "reversed(norms_b)": "reversed(norms_b[1:])", "reversed(sublayers_b)": "reversed(sublayers_b[1:])"}),
             Mistake("RES-9", {"dx = dx + norm_b(f_b(dx))": "dx = dx + f_b(norm_b(dx))"}),
             Mistake("RES-10a", {"final_norm_b(dy)": "dy"}),
             Mistake("RES-10b", {"dx = final_norm_b(dy)": "dx = dy", "return dx": "return final_norm_b(dx)"}),
@@ -54,6 +56,8 @@ EXERCISES = [
                 "dx = final_norm_b(dy)": "dx = dy",
                 "dx = dx + norm_b(f_b(dx))": "dx = dx + norm_b(f_b(dx))\n        dx = final_norm_b(dx)"}),
             Mistake("RES-17", {"dx = dx + norm_b(f_b(dx))": "dx = dx + norm_b(dx) + f_b(dx)"}),
+            Mistake("RES-11a", {
+                "dx = final_norm_b(dy)": "top = dx = final_norm_b(dy)", "norm_b(f_b(dx))": "norm_b(f_b(top))"}),
         ),
         alternatives={"with an index": {
             "norm_b, f_b in zip(reversed(norms_b), reversed(sublayers_b))": "i in reversed(range(len(norms_b)))",
@@ -73,6 +77,8 @@ EXERCISES = [
             Mistake("RES-8a", {"zip(reversed(norms_b), reversed(sublayers_b))": "zip(norms_b, sublayers_b)"}),
             Mistake("RES-8b", {"zip(reversed(norms_b),": "zip(norms_b,"}),
             Mistake("RES-8c", {"reversed(sublayers_b))": "sublayers_b)"}),
+            Mistake("RES-20", {
+                "reversed(norms_b)": "reversed(norms_b[1:])", "reversed(sublayers_b)": "reversed(sublayers_b[1:])"}),
             Mistake("RES-9", {"du = norm_b(dx)": "du = dx + f_b(dx)", "dx = du + f_b(du)": "dx = norm_b(du)"}),
             Mistake("RES-1b", {"du = norm_b(dx)": "du = f_b(dx)", "dx = du + f_b(du)": "dx = norm_b(du)"}),
             Mistake("RES-9b", {"du = norm_b(dx)": "du = f_b(dx)", "dx = du + f_b(du)": "dx = du + norm_b(du)"}),
