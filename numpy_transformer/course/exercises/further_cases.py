@@ -119,7 +119,7 @@ def others(exercise, cases, redrawn, alike, note):
 def one_at_a_time(exercise, case, other):
     """Yields the arguments of a case, of which one, or those that belong together, have the values of another case.
 
-    An integer or truth value that is the same in both gets another value. The calls of a class are made by themselves,
+    A number or truth value that is the same in both gets another value. The calls of a class are made by themselves,
     and in turn with those of a second object, whose saved values must not get into the way.
     """
     if exercise.is_class:
@@ -134,16 +134,18 @@ def one_at_a_time(exercise, case, other):
     for group in groups:
         values = {i: other.inputs[i] for i in group}
         if len(group) == 1:
-            values = {i: another(value) if value is case.inputs[i] or type(value) is int and value == case.inputs[i]
-                      else value for i, value in values.items()}
+            values = {i: another(value) if value is case.inputs[i] or isinstance(value, (int, float))
+                      and value == case.inputs[i] else value for i, value in values.items()}
         if all(shapes(case.inputs[i]) == shapes(value) for i, value in values.items()):
             yield tuple(values.get(i, value) for i, value in enumerate(case.inputs)), ()
 
 
 def another(value):
-    """Returns another integer or truth value; any other value as it is."""
+    """Returns another number or truth value; any other value as it is. Half of a probability is one, too."""
     if isinstance(value, bool):
         return not value
+    if isinstance(value, float):
+        return value / 2
     return value + 1 if isinstance(value, int) else value
 
 
