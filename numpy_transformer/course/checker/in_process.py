@@ -1,6 +1,7 @@
 """Runs a function or class in this process, on the student's own machine, as the worker runs a file."""
 
 import contextlib
+import functools
 import io
 import linecache
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 
 from ..exercises.observation import copy_arrays
 from ..sandbox import CaseResult, ProgramRun
-from ..sandbox.inside.case_arguments import Arguments, produce, reused
+from ..sandbox.inside.case_arguments import Arguments, Returned, produce, reused
 from ..sandbox.inside.worker import HELPERS, describe_parameters, helper_call, report_error
 
 
@@ -36,20 +37,23 @@ def run_in_this_process(answer, exercise, cases, file):
 
 def run_cases(answer, exercise, cases, file):
     """Runs the cases one after the other, and returns a CaseResult for each. Some use the arrays of an earlier one."""
-    given, results = {}, []
-    for case in cases:
+    given, results, returned = {}, [], Returned()
+    for i, case in enumerate(cases):
         given[case] = copy_arrays((case.inputs, case.calls))
         if case.reuses in given:
             given[case] = reused(given[case.reuses], given[case])
-        results.append(run_case(answer, exercise, given[case], file))
+        results.append(run_case(answer, exercise, given[case], file, functools.partial(returned.keep, i)))
+    for i, places in returned.changed().items():
+        results[i].report["overwritten"] = list(map(str, places))
     return results
 
 
-def run_case(answer, exercise, given, file):
+def run_case(answer, exercise, given, file, keep):
     """Does for one case what the worker does for a file.
 
     Parameters:
         given : (inputs, calls), which the answer may change
+        keep : function (outputs, arrays among the arguments, np) that takes note of what was returned
     """
     inputs, calls = given
     arguments = Arguments(inputs, calls, np.ndarray)
@@ -61,6 +65,7 @@ def run_case(answer, exercise, given, file):
                    and (name in given or getattr(value, "__module__", "") == HELPERS)}
         call = helper_call(error, file, helpers)
         return CaseResult([], arguments.arrays, {**report_error(error, file, bool(call)), **call})
+    keep(outputs, arguments.arrays, np)
     after = [array.copy() for array in arguments.arrays]        # the next case may use them again
     report = {"kinds": [type(y).__name__ for y in outputs], "changed": list(map(str, arguments.changed()))}
     return CaseResult([numeric(output) for output in outputs], after, report)

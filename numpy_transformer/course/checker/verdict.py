@@ -285,6 +285,17 @@ def check_second_call(answer_key, run):
             return Verdict("fail", "repeated", Message("verdict.right_values.repeated"), right=True)
 
 
+def check_results_kept(answer_key, run):
+    """Finds arrays that a later call has changed: a program that returns an array which it uses again."""
+    names = answer_key.exercise.outputs
+    for result in run.results:
+        changed_later = [names[int(place)] for place in reported(result.report, "overwritten", list)
+                         if place.isdecimal() and int(place) < len(names)]
+        if changed_later:
+            note = Message("verdict.right_values.overwritten", name=changed_later[0])
+            return Verdict("fail", "repeated", note, right=True)
+
+
 def check_float32(answer_key, run):
     for case, result in zip(answer_key.cases, run.results):
         if case.role != "float32":
@@ -299,4 +310,4 @@ def check_float32(answer_key, run):
 
 
 CHECKS = (check_loading, check_ending, check_errors, check_types, check_shapes, check_values, check_other_sizes,
-          check_other_values, check_arguments_unchanged, check_second_call, check_float32)
+          check_other_values, check_arguments_unchanged, check_results_kept, check_second_call, check_float32)

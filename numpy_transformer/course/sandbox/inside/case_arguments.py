@@ -97,6 +97,31 @@ class Arguments:
         return [i for i, pair in enumerate(zip(self.arguments, self.before)) if not is_unchanged(*pair)]
 
 
+class Returned:
+    """The arrays that a program returned: at the end it says which of them a later call has changed.
+
+    Those that share memory with an argument of their call do not count, because arguments are used again.
+    """
+
+    def __init__(self):
+        self.kept = []                          # (case, output, array, snapshot)
+
+    def keep(self, i, outputs, arrays, np):
+        """Takes note of the outputs of case i, whose arguments contain these arrays."""
+        for j, output in enumerate(outputs):
+            for array in instances(output, np.ndarray):
+                if not any(np.may_share_memory(array, argument) for argument in arrays):
+                    self.kept.append((i, j, array, snapshot(array)))
+
+    def changed(self):
+        """Returns {case: indices of its outputs that are not what they were when they were returned}."""
+        found = {}
+        for i, j, array, before in self.kept:
+            if not is_unchanged(array, before):
+                found.setdefault(i, []).append(j)
+        return found
+
+
 def reused(former, value):
     """Returns arguments with the contents of `value`, in the arrays and lists of `former` where shapes and dtypes fit.
 
