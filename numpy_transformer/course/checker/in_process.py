@@ -53,19 +53,18 @@ def run_case(answer, exercise, given, file, keep):
 
     Parameters:
         given : (inputs, calls), which the answer may change
-        keep : function (outputs, arrays among the arguments, np) that takes note of what was returned
+        keep : Returned.keep for this case
     """
     inputs, calls = given
     arguments = Arguments(inputs, calls, np.ndarray)
     try:
-        outputs = produce(answer, inputs, calls, exercise.paths)
+        outputs = produce(answer, inputs, calls, exercise.paths, functools.partial(keep, arguments.arrays, np))
     except (Exception, SystemExit) as error:
         given = {part.__name__ for part in exercise.given}
         helpers = {name: value for name, value in names_around(answer).items() if hasattr(value, "__dict__")
                    and (name in given or getattr(value, "__module__", "") == HELPERS)}
         call = helper_call(error, file, helpers)
         return CaseResult([], arguments.arrays, {**report_error(error, file, bool(call)), **call})
-    keep(outputs, arguments.arrays, np)
     after = [array.copy() for array in arguments.arrays]        # the next case may use them again
     report = {"kinds": [type(y).__name__ for y in outputs], "changed": list(map(str, arguments.changed()))}
     return CaseResult([numeric(output) for output in outputs], after, report)

@@ -6,6 +6,7 @@ here is one student's: expected values, other students' files and the package ar
 
 import contextlib
 import faulthandler
+import functools
 import inspect
 import io
 import json
@@ -156,10 +157,10 @@ def run_task(job, cases, blob, send):
         inputs, calls, before = case
         arguments = case_arguments.Arguments(inputs, calls, np.ndarray)
         try:
-            outputs = case_arguments.produce(target, inputs, calls, job["paths"])[:len(job["paths"]) + MOST_RESULTS]
+            keep = functools.partial(returned.keep, i, arguments.arrays, np)
+            outputs = case_arguments.produce(target, inputs, calls, job["paths"], keep)[:len(job["paths"]) + MOST_RESULTS]
             send_outputs(i, outputs, send, np)
             send_changed(i, before, arguments.arrays, send, np)
-            returned.keep(i, outputs, arguments.arrays, np)
             report(CASE, i, kinds=[type(output).__name__ for output in outputs],
                    changed=[str(place) for place in arguments.changed()])
         except BaseException as error:
