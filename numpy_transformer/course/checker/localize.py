@@ -53,12 +53,31 @@ def localize(answer_key, verdict, run, file, execute, seconds=SECONDS):
     """
     if not is_unexplained(answer_key, verdict) or run.seconds > SLOW or about_order(answer_key.exercise, run.report):
         return verdict
-    wrong = WrongAnswer(answer_key, answer_key.answers(run), file, execute, seconds)
+    observations = answer_key.answers(run)
+    said = right_alone(answer_key, observations, file, execute)
+    if said:
+        return replace(verdict, lines=(*verdict.lines, *said))
+    wrong = WrongAnswer(answer_key, observations, file, execute, seconds)
     if verdict.stage == "type":                 # the values may be correct
         said = wrong.one_edit(OF_TYPES)
     else:
         said = wrong.one_edit() or other_indices(answer_key, run) or first_wrong_value(wrong)
     return replace(verdict, lines=(*verdict.lines, *said))
+
+
+def right_alone(answer_key, observations, file, execute):
+    """Returns a Message about a case that is wrong after other ones and right in a process of its own; [] if it is not."""
+    right = [answer_key.is_right(i, observation) for i, observation in enumerate(observations)]
+    if not right[0] or all(right):
+        return []
+    i = right.index(False)
+    case, expected = answer_key.main_cases[i], answer_key.expected[i].outputs
+    for result in execute(ProgramTask(answer_key.exercise, [case], file)).results:
+        if "error" not in result.report and len(result.outputs) == len(expected) and all(
+                yours is not None and is_close(yours, y, expected) and not unlike(yours.dtype, y.dtype)
+                for yours, y in zip(result.outputs, expected)):
+            return [Message(DIAGNOSIS, said=Message("places.kept.alone", case=i + 1))]
+    return []
 
 
 class WrongAnswer:
@@ -79,7 +98,7 @@ class WrongAnswer:
         every = range(len(observations))
         wrong = [i for i in every if not answer_key.is_right(i, observations[i])] or every
         sizes = [sum(array.size for array in case.arrays()) for case in self.cases]
-        self.smallest = min(wrong, key=lambda i: sizes[i])
+        self.smallest = min(wrong, key=lambda i: (not observations[i].error, sizes[i]))     # an error spoils all outputs
         self.records = self.rerun(self.cases, seconds=seconds, case=self.smallest)
 
     def rerun(self, cases, **wanted):
@@ -111,6 +130,8 @@ class WrongAnswer:
             partial : some of the wrong outputs are enough, but an edit that adds something explains none of them
         """
         lines = self.suspicious_lines() if numbers else set()
+        if partial and any(observation.error for observation in self.observations):
+            kinds = [kind for kind in kinds if kind != "statement"]         # without it, its error is gone, whoever caused it
         candidates = {number: read_edit(self.records, number) for number in numbers}
         candidates = {number: edit for number, edit in candidates.items() if edit and edit.kind in kinds}
         candidates = {number: edit for number, edit in candidates.items()
@@ -174,6 +195,13 @@ class WrongAnswer:
         """(line, nodes that feed it) of each wrong output."""
         _, _, roots = self.traced
         return [roots[j] for j in self.wrong_outputs()] if len(roots) == len(self.answer_key.exercise.outputs) else roots
+
+    @functools.cached_property
+    def visited(self):
+        """The nodes that were run in every wrong case: about other ones, these cases say nothing."""
+        values, *_ = self.traced
+        wrong = [i for i, answer in enumerate(self.observations) if not self.answer_key.is_right(i, answer)]
+        return {number for number, rows in values.rows.items() if rows.keys() >= {*wrong}}
 
     def suspicious_lines(self):
         """Returns the lines in which a value occurs in no correct solution before any other does."""

@@ -146,7 +146,7 @@ def about_mistakes(identified, wrong, cases):
     elif len(explained) > 1:
         key = "together"
     names = joined([joined([mistake.name for mistake in combination], "and") for combination in different.values()], "or")
-    if cases > 1:
+    if cases > 1 and wrong:                     # with 0 wrong cases, the values are correct, but not what was done
         key += "_in_all" if wrong == cases else "_in_some"
     said = [Message(f"{KNOWN_MISTAKES}{key}", names=names, wrong=wrong, cases=cases)]
     for mistake in explained.values():

@@ -28,11 +28,12 @@ def first_wrong_value(wrong):
     if not comparisons:
         return []
     used = comparisons[0].upstream(all_of(wrong.wrong_roots))
-    right = set.intersection(*(comparison.right for comparison in comparisons)) & used
+    right = set.intersection(*(comparison.right for comparison in comparisons)) & used & wrong.visited
     tried = [(number, given, in_parts) for number in suspects(wrong) for given, in_parts in candidates(wrong, number)]
     for found in confirmed(wrong, tried):
         return [about_value(values, right, *found)]
-    return about_returned(wrong, right) or about_correct(values, right)
+    return about_returned(wrong, right) or about_correct(
+        values, right - all_of(wrong.wrong_roots))              # what is returned in the wrong place is right by itself
 
 
 def suspects(wrong):

@@ -16,6 +16,7 @@ from .relations import explains_everything, relations
 SEQUENCES = "list", "tuple", "range", "MaskedArray", "matrix"       # types that NumPy can convert to arrays
 WRONG_VALUES = "error", "type", "shape", "finite", "values"          # stages at which a mistake may be anywhere in the code
 OWN_ARGUMENT = Message("verdict.further.own_argument")
+PERHAPS_KEPT = Message("verdict.further.perhaps_kept")
 STATUS = ("pass", "fail", "todo", "error", "timeout", "memory", "missing")
 
 
@@ -132,8 +133,10 @@ def check_errors(answer_key, run):
         if "error" in result.report:
             error = about_error(result.report, answer_key.exercise.paths)
             said = tuple(filter(None, [error, about_helper(result.report)]))
-            if answer_key.cases[i].role in ("size", "other", "functions"):
-                return Verdict("error", "error", error, (*about_case(answer_key, i), *said))
+            role = answer_key.cases[i].role
+            if role in ("size", "other", "functions"):
+                asked = [PERHAPS_KEPT] * (role == "other")
+                return Verdict("error", "error", error, (*about_case(answer_key, i), *said, *asked))
             return diagnose(answer_key, run, "error", error, about_case(answer_key, i), said)
 
 
@@ -210,7 +213,7 @@ def check_other_values(answer_key, run):
         note, said = difference(answer_key, run, i, j, wrong)
         if any(all(map(same_array, run.results[i].outputs, earlier.outputs)) for earlier in run.results[:i]):
             note = Message("verdict.further.kept")
-            said = (note,)
+        said = (note,) if note.kind == "verdict.further.kept" else (*said, PERHAPS_KEPT)
         return Verdict("fail", "repeated", note, (*about_case(answer_key, i), *said))
 
 
@@ -322,5 +325,5 @@ def check_float32(answer_key, run):
                 return Verdict("fail", "float32", note, right=True)
 
 
-CHECKS = (check_loading, check_ending, check_errors, check_types, check_shapes, check_values, check_other_sizes,
-          check_other_values, check_functions, check_arguments_unchanged, check_results_kept, check_second_call, check_float32)
+CHECKS = (check_loading, check_ending, check_errors, check_types, check_shapes, check_values, check_other_values,
+          check_other_sizes, check_functions, check_arguments_unchanged, check_results_kept, check_second_call, check_float32)

@@ -57,6 +57,11 @@ EXERCISES = [
                 "softplus = np.maximum(logits, 0) + np.log1p(np.exp(-np.abs(logits)))":
                     "p = 1 / (1 + np.exp(-logits))\n    p = np.clip(p, 1e-07, 1 - 1e-07)",
                 "(softplus - targets * logits)": "(-(targets * np.log(p) + (1 - targets) * np.log(1 - p)))"}),
+            *(Mistake(name, {
+                "softplus = np.maximum(logits, 0) + np.log1p(np.exp(-np.abs(logits)))":
+                    f"p = 1 / (1 + np.exp(-logits))\n    p = np.clip(p, {least}, 1 - {least})",
+                "(softplus - targets * logits)": "(-(targets * np.log(p) + (1 - targets) * np.log(1 - p)))"})
+              for name, least in (("BCE-4c", "1e-12"), ("BCE-4d", "1e-15"))),
             Mistake("BCE-4i", {
                 "softplus = np.maximum(logits, 0) + np.log1p(np.exp(-np.abs(logits)))":
                     "p = 1 / (1 + np.exp(-logits))",
@@ -91,7 +96,7 @@ EXERCISES = [
             Mistake("BCB-1", {" / logits.size": ""}),
             Mistake("BCB-2", {"logits.size": "len(logits)"}),
             Mistake("BCB-3", {"p - targets": "targets - p"}),
-            Mistake("BCB-4", {"(p - targets)": "(p - targets) * p * (1 - p)"}),
+            Mistake("BCB-4", {"return (": "return p * (1 - p) * ("}),
             Mistake("BCB-5", {
                 "(1 + np.tanh(logits / 2)) / 2": "1 / (1 + np.exp(-logits))",
                 "(p - targets)": "(p - targets) / (p * (1 - p))"}),

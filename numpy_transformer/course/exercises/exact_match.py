@@ -94,6 +94,8 @@ EXERCISES = [
             Mistake("EXM-18e", {
                 "prediction[:ends[0]] == target[:ends[1]]":
                     "2 in prediction and 2 in target and prediction[:ends[0]] == target[:ends[1]]"}),
+            Mistake("EXM-18f", {"[:ends[0]] == target[:ends[1]]": "[:ends[0] + 1] == target[:ends[1] + 1]"}),
+            Mistake("EXM-32", {"right, count) / ": "right, count) // "}),
             Mistake("EXM-19", {
                 "prediction[:ends[0]] == target[:ends[1]]": "set(prediction[:ends[0]]) == set(target[:ends[1]])"}),
             Mistake("EXM-20b", {

@@ -130,8 +130,10 @@ def agreed(wrong, right, number, summed=0):
     """
     size = max(np.linalg.norm(wrong), np.linalg.norm(right))
     least = max(DIFFERENCE * size, ROUNDING * np.linalg.norm(summed))
-    if np.linalg.norm(wrong - right) <= least:                  # False for NaN
-        return Message(AGREE, question=Message(f"exercises.find.question.{number}"))
+    difference = np.linalg.norm(wrong - right)
+    if difference <= least:                     # False for NaN
+        same = Message("exercises.find.nearly", difference=difference / size) if difference else Message("exercises.find.same")
+        return Message(AGREE, same=same, question=Message(f"exercises.find.question.{number}"))
 
 
 def same_padding(ids):

@@ -67,6 +67,12 @@ EXERCISES = [
                 "        gradient[at] = (f(x + step) - f(x - step)) / (2 * h)":
                     "x[at] += h\n        high = f(x)\n        x[at] -= 2 * h\n"
                     "        gradient[at] = (high - f(x)) / (2 * h)\n        x[at] += h"}),
+            Mistake("FD-5d", {
+                "gradient = np.zeros_like(x)": "x, gradient = x.copy(), np.zeros_like(x)",
+                "step = np.zeros_like(x)\n        step[at] = h\n"
+                "        gradient[at] = (f(x + step) - f(x - step)) / (2 * h)":
+                    "x[at] += h\n        high = f(x)\n        x[at] -= 2 * h\n"
+                    "        gradient[at] = (high - f(x)) / (2 * h)"}),
             Mistake("FD-15", {
                 "np.ndindex(x.shape)": "range(x.size)",
                 "step = np.zeros_like(x)": "step = np.zeros(x.size)",

@@ -42,6 +42,7 @@ EXERCISES = [
             Mistake("RMS-1b", {"gamma * x": "gamma * (x - x.mean(-1, keepdims=True))"}),
             Mistake("RMS-3a", {"(x ** 2).mean(": "(x ** 2).sum("}),
             Mistake("RMS-4a", {"np.sqrt(mean_square + eps)": "(mean_square + eps)"}),
+            Mistake("RMS-15", {"gamma * x /": "x / gamma /"}),
             Mistake("RMS-4b", {"(x ** 2).mean(": "x.var("}),
             Mistake("RMS-9a", {"np.sqrt(mean_square + eps)": "(np.sqrt(mean_square) + eps)"}),
             Mistake("RMS-9c", {" / np.sqrt(mean_square + eps)": " / np.sqrt(mean_square) + eps"}),

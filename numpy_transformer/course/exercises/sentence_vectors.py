@@ -49,6 +49,10 @@ EXERCISES = [
             Mistake("COS-5", {
                 "vectors / np.linalg.norm(vectors, axis=1, keepdims=True)": "vectors / np.linalg.norm(vectors)",
                 "others / np.linalg.norm(others, axis=1, keepdims=True)": "others / np.linalg.norm(others)"}),
+            Mistake("COS-5b", {
+                "vectors / np.linalg.norm(vectors, axis=1, keepdims=True)": "vectors / np.linalg.norm(vectors)"}),
+            Mistake("COS-5c", {
+                "others / np.linalg.norm(others, axis=1, keepdims=True)": "others / np.linalg.norm(others)"}),
             Mistake("COS-6", {
                 "np.linalg.norm(vectors, axis=1, keepdims=True)": "np.linalg.norm(vectors, axis=0, keepdims=True)",
                 "np.linalg.norm(others, axis=1, keepdims=True)": "np.linalg.norm(others, axis=0, keepdims=True)"}),

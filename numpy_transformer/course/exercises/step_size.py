@@ -83,6 +83,9 @@ EXERCISES = [
             Mistake("NOA-7", {"step ** -0.5": "warmup ** -0.5"}),
             Mistake("NOA-8", {"step ** -0.5": "warmup ** 0.5 / step"}),
             Mistake("NOA-4c", {"step * warmup": "(step - 1) * warmup"}),
+            Mistake("NOA-4d", {
+                "min(step ** -0.5, step * warmup ** -1.5)":
+                    "((step - 1) / warmup ** 1.5 if step - 1 < warmup else (step - 1) ** -0.5)"}),
             Mistake("NOA-11", {"min(step ** -0.5, step * warmup ** -1.5)": "min(step ** -0.5, step ** 0.5 / warmup)"}),
             Mistake("NOA-16", {
                 "d_model ** -0.5 * min(step ** -0.5, step * warmup ** -1.5)":

@@ -262,3 +262,37 @@ def test_the_sandbox_runs_edits_too(name):
         verdict = Verdict("fail", "values")     # as it would be without a name
         found = localize(key, verdict, run, exercise.file, execute, seconds=2)
     assert lines_in(" ".join(found.sentences)) == marked
+
+
+@pytest.mark.slow
+def test_a_case_that_is_right_by_itself_tells_that_something_is_kept():
+    kept = Tried("12.1", submission("12.1", '''
+        def greedy_decode(model, bos, eos, max_len, out=[]):
+            for _ in range(max_len):
+                out.append(int(np.asarray(model([bos] + out))[-1].argmax()))
+                if out[-1] == eos:
+                    break
+            return np.array(out)
+        '''))
+    assert re.search(r"DIAGNOSIS Case \d is right if it is the only one that is run", kept.sentences())
+    wrong = Tried("12.1", submission("12.1", '''
+        def greedy_decode(model, bos, eos, max_len):
+            out = []
+            while len(out) < max_len + (max_len == 6):
+                out.append(int(np.asarray(model([bos] + out))[-1].argmax()))
+                if out[-1] == eos:
+                    break
+            return np.array(out)
+        '''))
+    assert wrong.verdict.status == "fail" and "the only one" not in wrong.sentences()
+
+
+@pytest.mark.slow
+def test_without_the_line_that_raises_nothing_is_explained():
+    """Two mistakes: the bias is missing, and the first saved input is used first. The line that raises is right."""
+    source = choose("02.2").edited()
+    assert source.count("self.saved.pop()") == 1 and source.count(" + self.bias.data") == 1
+    source = source.replace("self.saved.pop()", "self.saved.pop(0)").replace(" + self.bias.data", "")
+    tried = Tried("02.2", choose("02.2").header + source)
+    assert tried.verdict.status == "error" and lines_in(tried.sentences()) == {
+        line_of(tried.source.decode(), "pop(0)")}

@@ -33,7 +33,8 @@ from numpy_transformer.texts import render
     ("return dx, dw.sum(0)", "dw is the correct result after .sum(-2), but this axis must not be summed, in every case."),
     ("return dx, (x[:, :, None] * dy[:, None]).sum(1)", "dw has the correct total, but summed over the wrong axes, in every case."),
     ("return dx, dw[None]", "dw has the correct numbers in the correct order, but the wrong shape, in every case."),
-    ("return dx, dw.reshape(dw.shape[::-1])", "dw has the correct numbers in the correct order, but the wrong shape, in every case."),
+    ("return dx, dw.reshape(dw.shape[::-1])",
+     "dw has the correct numbers in the correct order, but the wrong shape, wherever it is wrong."),
     ("return (-2 * dx).astype(np.float32), dw", "dx is the correct result times -2 in every case."),
     ("return (dx / len(x)).astype(np.float32), dw", "dx is the correct result times 1/T in every case."),
     ("return dx, dw.T.astype(np.float32)", "dw is the correct result transposed in every case."),
@@ -115,6 +116,10 @@ def test_a_factor_is_named_only_if_the_edges_have_one_too():
      "dx is the correct result plus the sums of the argument x over its last axis in every case."),
     ("return dx - 2 * x, dw", "dx is the correct result minus 2 times the argument x in every case."),
     ("return dx * x, dw", "dx is the correct result times the argument x in every case."),
+    ("return -dx * x, dw", "dx is the correct result times -1, times the argument x in every case."),
+    ("return 2 * dx / x, dw", "dx is the correct result times 2, divided by the argument x in every case."),
+    ("return dx * x.shape[1] / x.shape[0], dw", "dx is the correct result times D/T in every case."),
+    ("return dx * x.shape[1] / np.log(2), dw", "dx is the correct result times D / ln 2 in every case."),
     ("return dx / x, dw", "dx is the correct result divided by the argument x in every case."),
     ("return dx + np.sin(x.sum(-1, keepdims=True)), dw", "dx differs from the correct result by one number per row, "
      "the same for all entries of the row (a term that belongs to the whole row), in every case."),
@@ -125,8 +130,9 @@ def test_a_factor_is_named_only_if_the_edges_have_one_too():
     ("return dx[:, [1, 0, *range(2, dx.shape[1])]], dw", "dx has the correct columns, but in another order in every case."),
     ("return np.exp(dx), dw", "dx is exp of the correct result in every case."),
     ("return np.maximum(dx, 0), dw", "dx is the correct result with 0 in place of negative numbers in every case."),
-    ("return np.where(x < 0, 0, dx), dw", "dx is wrong only where x is negative: there it is 0 in every case."),
-    ("return np.where(x < 0, -dx, dx), dw", "dx is wrong only where x is negative: there the sign is wrong in every case."),
+    ("return np.where(x < 0, 0, dx), dw", "dx is wrong only where x is negative: the wrong entries are 0 in every case."),
+    ("return np.where(x < 0, -dx, dx), dw", 
+     "dx is wrong only where x is negative: the wrong entries have the wrong sign in every case."),
     ("return np.where(np.arange(dx.shape[1]) % 2, x ** 3, dx), dw",
      "dx is wrong only in every second column, from the second in every case."),
     ("return np.where(np.arange(dx.shape[1]) == 2, x ** 3, dx), dw", None),
@@ -147,9 +153,9 @@ def test_more_relations(wrong, sentence):
     ("12.1", "ids[1:]", "[7] + ids", "ids is the correct sequence, with 2 entries too many in front of it in every case."),
     ("12.1", "ids[1:]", "ids[2:]", "ids is the correct sequence, but lacks 1 entry at its beginning in every case."),
     ("06.1", "np.tri(T, dtype=bool)", "np.tri(T, k=2, dtype=bool)",
-     "mask is wrong only above the diagonal, where False is expected."),
+     "mask is wrong only above the diagonal: the wrong entries should be False."),
     ("06.1", "np.tri(T, dtype=bool)", "np.tri(T, dtype=bool) & (np.arange(T) % 3 < 2)",
-     "mask is wrong only on and below the diagonal: there it is False."),
+     "mask is wrong only on and below the diagonal: the wrong entries are False."),
     ("03.1", "np.add.at(dtable, ids, math.sqrt(dy.shape[-1]) * dy)", "dtable[ids] = math.sqrt(dy.shape[-1]) * dy",
      "dtable is wrong only in rows whose number occurs more than once in ids in every case."),
     ("08.2", "dx = ", "dx = 1.5 * ", "dx is the correct result times 1.5 in every case."),
@@ -182,6 +188,12 @@ def test_facts_are_told_where_there_is_no_relation(wrong, fact):
     verdict = said(wrong)
     assert any(line.startswith(fact) for line in verdict.sentences), verdict.sentences
     assert NO_NAME in verdict.lines and len(verdict.lines) - verdict.lines.index(NO_NAME) <= 4
+
+
+def test_outputs_in_each_others_place_have_each_others_shapes():
+    question = "In every case, dx has the shape of dw, and dw that of dx: are they returned in the wrong order?"
+    assert question in said("return np.sin(dw), np.cos(dx)").sentences
+    assert question not in said("return np.sin(dw), np.cos(dw)").sentences + said("return np.sin(dx), dw").sentences
 
 
 def test_parts_of_an_axis_have_a_plural():

@@ -81,6 +81,9 @@ def test_the_placeholders_of_general_texts_are_filled():
     ("01.7", "np.full((2, 2), 2e3)", "z has an entry that is not between -1000 and 1000"),
     ("01.7", "np.ones((2, 2))", "For these inputs the wrong version returns the same as the right one. Of what is the "
                                 "maximum taken? How far below it may a row of yours be?"),
+    ("03.3", "np.array([[1, 1]]), np.array([[[1e-4], [1.0]]])",
+     "For these inputs the wrong version returns nearly the same as the right one: they differ by 1e-04 of the larger norm, "
+     "which is too little. In a text some words are frequent. How often does each of your ids occur?"),
     ("03.3", "np.ones((2, 2)), np.ones((2, 2, 3))", "ids has dtype float64; it must hold integers"),
     ("03.3", "np.array([[1, 12]]), np.ones((1, 2, 3))", "The ids are between 1 and 12; the table has rows 0 to 9"),
     ("03.3", "np.array([[1, 2]]), np.ones((2, 2, 3))",

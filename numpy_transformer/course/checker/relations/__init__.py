@@ -21,7 +21,8 @@ MOST = 3                                        # sentences that a student reads
 EXACT = (whole_arrays.not_a_number, whole_arrays.one_number, whole_arrays.multiple, whole_arrays.offset,
          whole_arrays.opposite, whole_arrays.transposed, sequences.sequence, sequences.moved, whole_arrays.one_step,
          terms.other_array, terms.two_arguments)                # they hold for every entry
-RELATIONS = (*EXACT, terms.extra_factor, terms.extra_term, whole_arrays.permuted, whole_arrays.wrong_reduction,
+IDENTITIES = (*EXACT, terms.extra_factor, terms.extra_term)      # may hold where the output is correct: 0 plus 0 is 0
+RELATIONS = (*IDENTITIES, whole_arrays.permuted, whole_arrays.wrong_reduction,
              whole_arrays.wrong_axes, places.place, whole_arrays.other_sign, terms.by_row, sequences.off_by_one,
              sequences.one_sided, whole_arrays.nearly, sequences.same_beginning, terms.same_sums)
 LIMITED = ("relations.wrong_only", "relations.whole.correct_if_finite", "relations.sequence.too_large",
@@ -57,7 +58,7 @@ def relations(answer_key, answers):
         fine = [answer_key.is_right(i, answer) for i, answer in enumerate(answers)]
         if not output_relations or not all(relation.everywhere for relation in output_relations):
             facts.append(cases.some_cases(answer_key, fine))
-        facts.append(cases.outputs(answer_key, correct))
+        facts += [cases.exchanged(answer_key, pairs), cases.outputs(answer_key, correct)]
         facts += [places.wrong_lines(name, group) for name, group in zip(answer_key.exercise.outputs, pairs)
                   if name not in {relation.name for relation in output_relations}]
     return sentences, list(filter(None, facts))[:MOST - len(sentences)]
@@ -89,7 +90,7 @@ def related(answer_key, pairs):
         relation, said = first_relation(answer_key, name, wrong) if wrong else (None, None)
         if said:
             everywhere = len(wrong) == len(answer_key.main_cases)
-            if not everywhere and len(group) == len(answer_key.main_cases):
+            if not everywhere and relation in IDENTITIES and len(group) == len(answer_key.main_cases):
                 everywhere = relation(group) == said        # it may hold in the cases with a correct output, too
             output_relations.append(Relation(name, said, relation in EXACT, everywhere))
     return output_relations, correct

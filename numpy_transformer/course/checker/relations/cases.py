@@ -1,5 +1,7 @@
 """Which cases and which outputs are correct, and which passes of a class."""
 
+import itertools
+
 import numpy as np
 
 from ....texts import Message, listed
@@ -93,6 +95,15 @@ def outputs(answer_key, correct):
         return Message("relations.cases.forward_correct", names=listed(wrong))
     key, names = ("correct", right) if len(right) <= max(len(wrong), 3) else ("only_wrong", wrong)
     return Message(f"relations.cases.{key}", n=len(names), names=listed(names))
+
+
+def exchanged(answer_key, pairs):
+    """Returns a question about two outputs of which each has the other's shape in every case; None if there are none."""
+    for (name, ours), (other, theirs) in itertools.combinations(zip(answer_key.exercise.outputs, pairs), 2):
+        if any(not p.same_shape for p in ours) and all(p.wrong.shape == q.right.shape and q.wrong.shape == p.right.shape
+                                                       for p, q in zip(ours, theirs)):
+            return Message("relations.cases.exchanged", name=name, other=other)
+    return None
 
 
 def class_outputs(answer_key):

@@ -111,25 +111,30 @@ def extra_factor(pairs):
         return None
     candidates = None
     for p in pairs:
-        own = {(name, power) for name, term in terms(p).items() for power in POWERS
-               if (candidates is None or (name, power) in candidates) and is_factor(p, term, power)}
+        own = {(name, power, number) for name, term in terms(p).items() for power in POWERS for number in COEFFICIENTS
+               if (candidates is None or (name, power, number) in candidates) and is_factor(p, term, power, number)}
         candidates = own if candidates is None else candidates & own
         if not candidates:
             return None
-    name, power = next((name, power) for name in terms(pairs[0]) for power in POWERS if (name, power) in candidates)
-    return Message(f"relations.terms.{POWERS[power]}", term=name)
+    every = itertools.product(terms(pairs[0]), POWERS, COEFFICIENTS)
+    name, power, number = next(each for each in every if each in candidates)
+    if number == 1:
+        return Message(f"relations.terms.{POWERS[power]}", term=name)
+    return Message(f"relations.terms.{POWERS[power]}_multiple", number=number, term=name)
 
 
-def is_factor(pair, term, power):
+def is_factor(pair, term, power, number):
     if term.size < 2 or not term.all() or np.ptp(term) == 0:
         return False
-    return values_agree(pair.wrong, pair.right * term ** power)
+    return values_agree(pair.wrong, number * pair.right * term ** power)
 
 
 def by_row(pairs):
     """Each row, or each column, has a factor or an offset of its own."""
-    if not usable(pairs) or not all(p.right.ndim and p.right.shape[-1] > 2 and p.bad.all() for p in pairs):
+    if not usable(pairs) or not all(p.right.ndim and p.right.size for p in pairs):
         return None
+    if 2 * sum(p.right.shape[-1] > 2 and p.bad.all() for p in pairs) < len(pairs):
+        return None                             # a row of one number is always the correct one times a number
     if all(same_along(np.ravel(p.wrong - p.right), 0, p) for p in pairs):
         return Message("relations.terms.offset")
     if all(same_along(p.wrong - p.right, -1, p) for p in pairs):
@@ -165,6 +170,4 @@ def proportional(pair, axis):
     """Returns True if each row (axis -1) or column (axis 0) is the correct one times a number."""
     w, r = (y.reshape(-1, y.shape[-1]) for y in (pair.wrong, pair.right))
     squares = (r * r).sum(axis, keepdims=True)
-    if not squares.all():
-        return False
-    return values_agree(w, (w * r).sum(axis, keepdims=True) / squares * r)
+    return values_agree(w, (w * r).sum(axis, keepdims=True) / np.where(squares == 0, 1, squares) * r)

@@ -13,6 +13,10 @@ NEAR = 1e-2                                     # largest error of what is nearl
 DEPENDS, NEARLY = "relations.whole.depends", "relations.whole.nearly"
 
 
+NUMBERS = [("", 1, ""), ("-", -1, ""), ("2 ", 2, ""), ("1/2 ", 0.5, ""), ("-2 ", -2, ""), ("-1/2 ", -0.5, ""),
+           ("", 1 / math.log(2), " / ln 2"), ("", math.log(2), " ln 2")]        # that a factor may have beside sizes
+
+
 def not_a_number(pairs):
     if all(p.wrong.size and np.isnan(p.wrong).all() for p in pairs):
         return Message("relations.whole.nan")
@@ -70,18 +74,36 @@ def multiple(pairs):
 
 
 def name_factor(pairs, tolerance):
-    """Returns the first expression, such as sqrt(d), 1/(B T) or -N, that gives the factor in all pairs, and its letters."""
-    letters = list(pairs[0][0]) if pairs else []
-    products = [*((letter,) for letter in letters), *itertools.combinations(letters, 2)]
-    for number, sign in ((1, ""), (-1, "-"), (2, "2 "), (0.5, "1/2 "), (-2, "-2 "), (-0.5, "-1/2 ")):
-        for product in products:
-            text = " ".join(product)
-            below = text if len(product) == 1 else f"({text})"
-            for power, shown in ((1, text), (-1, f"1/{below}"), (0.5, f"sqrt({text})"), (-0.5, f"1/sqrt({text})")):
-                if all(math.isclose(factor, number * math.prod(known[letter] for letter in product) ** power,
-                                    rel_tol=tolerance) for known, factor in pairs):
-                    return sign + shown, product
+    """Returns the first expression, such as sqrt(d), -N or N / ln 2, that gives the factor in all pairs, and its letters.
+
+    Quotients and squares are so many that they need three different factors.
+    """
+    letters = [letter for letter in pairs[0][0] if all(letter in known for known, _ in pairs)] if pairs else []
+    several = len({rounded(factor) for _, factor in pairs}) > 2
+    for before, number, after in NUMBERS:
+        for shown, product, value in (*products(letters), *(quotients(letters) if several else ())):
+            if all(math.isclose(factor, number * value(known), rel_tol=tolerance) for known, factor in pairs):
+                return before + shown + after, product
     return "", ()
+
+
+def products(letters):
+    """Yields (expression, its letters, function of {letter: value}) of letters and products of two, and of their roots."""
+    for product in (*((letter,) for letter in letters), *itertools.combinations(letters, 2)):
+        text = " ".join(product)
+        below = text if len(product) == 1 else f"({text})"
+        for power, shown in ((1, text), (-1, f"1/{below}"), (0.5, f"sqrt({text})"), (-0.5, f"1/sqrt({text})")):
+            yield shown, product, lambda known, power=power, product=product: math.prod(map(known.get, product)) ** power
+
+
+def quotients(letters):
+    """Yields what `products` does, of squares, quotients and their roots."""
+    for letter in letters:
+        yield f"{letter}^2", (letter,), lambda known, letter=letter: known[letter] ** 2
+        yield f"1/{letter}^2", (letter,), lambda known, letter=letter: known[letter] ** -2
+    for a, b in itertools.permutations(letters, 2):
+        yield f"{a}/{b}", (a, b), lambda known, a=a, b=b: known[a] / known[b]
+        yield f"sqrt({a}/{b})", (a, b), lambda known, a=a, b=b: math.sqrt(known[a] / known[b])
 
 
 def has_one_number_per_row(case):

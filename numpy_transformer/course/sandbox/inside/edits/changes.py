@@ -117,6 +117,8 @@ def change_call(node, site):
         yield kind, changed(node, keywords=without(node.keywords, i))
     if name in REDUCTIONS and "keepdims" not in named and not (is_numpy(node) and len(node.args) > 2):
         yield "keepdims", changed(node, keywords=[*node.keywords, ast.keyword("keepdims", ast.Constant(True))])
+    if name == "pop" and node.args and not is_numpy(node):
+        yield "index", changed(node, args=[])
     for i in range(len(node.args) - 1):
         yield "order", changed(node, args=exchanged(node.args, i))
     for i in range(len(node.args)):
