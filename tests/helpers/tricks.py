@@ -116,7 +116,9 @@ def overwriting(function):
         result = function(*arguments)
         if makes:
             return result
-        return tuple(itertools.starmap(into_buffer, enumerate(result))) if isinstance(result, tuple) else into_buffer(0, result)
+        if isinstance(result, tuple):
+            return tuple(itertools.starmap(into_buffer, enumerate(result)))
+        return into_buffer(0, result)
     return overwritten
 
 
