@@ -27,7 +27,9 @@ STAGES = {"shape": "a result of the wrong shape", "type": "a result of the wrong
           "memory": "code that needs too much memory", "ended": "code that ends early",
           "arguments changed": "correct values, but an argument is changed in place",
           "sizes": "values that are correct only for ordinary numbers",
-          "repeated": "correct values, but a second call gives others", "float32": "correct in float64, but not in float32"}
+          "functions": "values that are wrong if a function returns its own argument",
+          "repeated": "correct values, but a second call gives others or overwrites them",
+          "float32": "correct in float64, but not in float32"}
 
 
 @dataclass

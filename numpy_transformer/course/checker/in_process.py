@@ -1,6 +1,7 @@
 """Runs a function or class in this process, on the student's own machine, as the worker runs a file."""
 
 import contextlib
+import functools
 import io
 import linecache
 import sys
@@ -11,7 +12,7 @@ import numpy as np
 
 from ..exercises.observation import copy_arrays
 from ..sandbox import CaseResult, ProgramRun
-from ..sandbox.inside.case_arguments import Arguments, produce, reused
+from ..sandbox.inside.case_arguments import Arguments, Returned, produce, reused
 from ..sandbox.inside.worker import HELPERS, describe_parameters, helper_call, report_error
 
 
@@ -36,25 +37,28 @@ def run_in_this_process(answer, exercise, cases, file):
 
 def run_cases(answer, exercise, cases, file):
     """Runs the cases one after the other, and returns a CaseResult for each. Some use the arrays of an earlier one."""
-    given, results = {}, []
-    for case in cases:
+    given, results, returned = {}, [], Returned()
+    for i, case in enumerate(cases):
         given[case] = copy_arrays((case.inputs, case.calls))
         if case.reuses in given:
             given[case] = reused(given[case.reuses], given[case])
-        results.append(run_case(answer, exercise, given[case], file))
+        results.append(run_case(answer, exercise, given[case], file, functools.partial(returned.keep, i)))
+    for i, places in returned.changed().items():
+        results[i].report["overwritten"] = list(map(str, places))
     return results
 
 
-def run_case(answer, exercise, given, file):
+def run_case(answer, exercise, given, file, keep):
     """Does for one case what the worker does for a file.
 
     Parameters:
         given : (inputs, calls), which the answer may change
+        keep : Returned.keep for this case
     """
     inputs, calls = given
     arguments = Arguments(inputs, calls, np.ndarray)
     try:
-        outputs = produce(answer, inputs, calls, exercise.paths)
+        outputs = produce(answer, inputs, calls, exercise.paths, functools.partial(keep, arguments.arrays, np))
     except (Exception, SystemExit) as error:
         given = {part.__name__ for part in exercise.given}
         helpers = {name: value for name, value in names_around(answer).items() if hasattr(value, "__dict__")

@@ -14,6 +14,7 @@ from .relations import explains_everything, relations
 
 SEQUENCES = "list", "tuple", "range", "MaskedArray", "matrix"       # types that NumPy can convert to arrays
 WRONG_VALUES = "error", "type", "shape", "finite", "values"          # stages at which a mistake may be anywhere in the code
+OWN_ARGUMENT = Message("verdict.further.own_argument")
 PERHAPS_KEPT = Message("verdict.further.perhaps_kept")
 STATUS = ("pass", "fail", "todo", "error", "timeout", "memory", "missing")
 
@@ -132,7 +133,7 @@ def check_errors(answer_key, run):
             error = about_error(result.report, answer_key.exercise.paths)
             said = tuple(filter(None, [error, about_helper(result.report)]))
             role = answer_key.cases[i].role
-            if role in ("size", "other"):
+            if role in ("size", "other", "functions"):
                 asked = [PERHAPS_KEPT] * (role == "other")
                 return Verdict("error", "error", error, (*about_case(answer_key, i), *said, *asked))
             return diagnose(answer_key, run, "error", error, about_case(answer_key, i), said)
@@ -215,6 +216,15 @@ def check_other_values(answer_key, run):
         return Verdict("fail", "repeated", note, (*about_case(answer_key, i), *said))
 
 
+def check_functions(answer_key, run):
+    """Compares what is returned if functions return their own argument, so that changing the one changes the other."""
+    found = first_wrong_output(answer_key, run, "functions")
+    if found:
+        i, j, wrong, _ = found
+        note, said = difference(answer_key, run, i, j, wrong)
+        return Verdict("fail", "functions", note, (*about_case(answer_key, i), *said, OWN_ARGUMENT))
+
+
 def describe_difference(answer_key, run, i, j, wrong, stage):
     """Returns the Verdict on output j of case i, whose entries are wrong where `wrong` is True."""
     note, said = difference(answer_key, run, i, j, wrong)
@@ -269,9 +279,12 @@ def name_mistakes(answer_key, answers):
 
 
 def check_arguments_unchanged(answer_key, run):
-    for case, result in zip(answer_key.cases, run.results):
+    for number, (case, result) in enumerate(zip(answer_key.cases, run.results)):
         for i in changed(case.arrays(), result.after):
             note = Message("verdict.right_values.changed", argument=answer_key.exercise.labels(case)[i])
+            if case.role == "functions":
+                lines = *about_case(answer_key, number), note, OWN_ARGUMENT
+                return Verdict("fail", "arguments changed", note, lines, right=True)
             return diagnose(answer_key, run, "arguments changed", note, right=True)
         names = answer_key.exercise.argument_names(case)
         altered = [names[int(place)] for place in reported(result.report, "changed", list)
@@ -285,6 +298,17 @@ def check_second_call(answer_key, run):
     for case, result in zip(answer_key.cases, run.results):
         if case.role == "again" and not all(map(same_array, result.outputs, run.results[0].outputs)):
             return Verdict("fail", "repeated", Message("verdict.right_values.repeated"), right=True)
+
+
+def check_results_kept(answer_key, run):
+    """Finds arrays that a later call has changed: a program that returns an array which it uses again."""
+    names = answer_key.exercise.outputs
+    for result in run.results:
+        changed_later = [names[int(place)] for place in reported(result.report, "overwritten", list)
+                         if place.isdecimal() and int(place) < len(names)]
+        if changed_later:
+            note = Message("verdict.right_values.overwritten", name=changed_later[0])
+            return Verdict("fail", "repeated", note, right=True)
 
 
 def check_float32(answer_key, run):
@@ -301,4 +325,4 @@ def check_float32(answer_key, run):
 
 
 CHECKS = (check_loading, check_ending, check_errors, check_types, check_shapes, check_values, check_other_values,
-          check_other_sizes, check_arguments_unchanged, check_second_call, check_float32)
+          check_other_sizes, check_functions, check_arguments_unchanged, check_results_kept, check_second_call, check_float32)

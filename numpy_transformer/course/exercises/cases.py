@@ -22,6 +22,7 @@ SIZES = (
     ("one_more_axis", dict(B=3, T=5, S=7, H=2, d=7, D=14, F=10, V=9), "BHT"),
 )
 EQUAL = "TSd", "DFV"                            # the sizes that are equal in the square case
+ROLES = "again", "float32", "size", "other", "functions"
 LONGEST = 160                                   # characters that describe the arguments of a case
 
 
@@ -33,7 +34,7 @@ class Case:
     inputs: tuple
     calls: tuple = ()                           # (method, arguments) in order
     sizes: dict = field(default_factory=dict)   # {letter: size}
-    role: str = ""                              # "again", "float32", "size" or "other" if it is not a main case
+    role: str = ""                              # of a case that is not a main case: one of ROLES
     reuses: "Case" = None                       # an earlier case, whose arrays get the values of this one
 
     def arrays(self):
@@ -66,7 +67,8 @@ def draw_cases(exercise, seed):
     redrawn = [case for case in every_size_and_edge(exercise, stream) if not case.role]
     other_values = further_cases.others(exercise, cases, redrawn, alike,
                                         lambda note: case_words("other_values", note=note))
-    return [*cases, *single, *other_sizes, *other_values, replace(cases[0], role="again", reuses=cases[0])]
+    functions = further_cases.returning(exercise, cases[0], case_words("returning"))
+    return [*cases, *single, *other_sizes, *other_values, *functions, replace(cases[0], role="again", reuses=cases[0])]
 
 
 def every_size_and_edge(exercise, stream):

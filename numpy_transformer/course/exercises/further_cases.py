@@ -1,8 +1,9 @@
 """Further cases of an exercise, which refuse answers that are right only for the numbers of the ordinary ones.
 
 `sizes` draws numbers that are much smaller, much larger, or of very different sizes, with zeros among them. `others`
-repeats cases with other values in the same arrays, where an answer that keeps results of earlier calls is wrong. Neither
-is used to name a mistake: they are compared only if all other cases are right.
+repeats cases with other values in the same arrays, where an answer that keeps results of earlier calls is wrong.
+`returning` repeats one with functions that return their own argument, where an answer that changes what a function
+returned changes the argument. None of them is used to name a mistake: they are compared only if all other cases are right.
 """
 
 from dataclasses import replace
@@ -10,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..sandbox.inside.case_arguments import BESIDE, Function, parts
+from .observation import observe
 
 TINY, LARGE = 1e-6, 1e3                         # factors of all normal numbers of a case
 SMALLEST, LARGEST = -6, 1                       # powers of ten of the factors where sizes differ, and of the rows' own
@@ -119,7 +121,7 @@ def others(exercise, cases, redrawn, alike, note):
 def one_at_a_time(exercise, case, other):
     """Yields the arguments of a case, of which one, or those that belong together, have the values of another case.
 
-    An integer or truth value that is the same in both gets another value. The calls of a class are made by themselves,
+    A number or truth value that is the same in both gets another value. The calls of a class are made by themselves,
     and in turn with those of a second object, whose saved values must not get into the way.
     """
     if exercise.is_class:
@@ -134,16 +136,63 @@ def one_at_a_time(exercise, case, other):
     for group in groups:
         values = {i: other.inputs[i] for i in group}
         if len(group) == 1:
-            values = {i: another(value) if value is case.inputs[i] or type(value) is int and value == case.inputs[i]
-                      else value for i, value in values.items()}
+            values = {i: another(value) if value is case.inputs[i] or isinstance(value, (int, float))
+                      and value == case.inputs[i] else value for i, value in values.items()}
         if all(shapes(case.inputs[i]) == shapes(value) for i, value in values.items()):
             yield tuple(values.get(i, value) for i, value in enumerate(case.inputs)), ()
 
 
+class Watched:
+    """A function among the arguments. While a solution runs, it sees which of its own arguments it could return instead.
+
+    These have the shape and dtype of what the function returns, or of the first of several values, in all of its calls.
+    """
+
+    def __init__(self, function):
+        self.function, self.fitting, self.several = function, None, False
+
+    def __call__(self, *given):
+        result = self.function(*given)
+        self.several = isinstance(result, tuple)
+        first = result[0] if self.several else result
+        fitting = {k for k, value in enumerate(given) if isinstance(first, np.ndarray) and shapes(value) == shapes(first)}
+        self.fitting = fitting if self.fitting is None else self.fitting & fitting
+        return result
+
+    def returning(self):
+        """Returns a function that returns the last such argument itself, such as dy; the function if there is none."""
+        if not self.fitting:
+            return self.function
+        own = f"given[{max(self.fitting)}]"
+        rest = f"({own}, *({self.function.source})(*given)[1:])" if self.several else own
+        return Function(f"lambda *given: {rest}", **self.function.arrays)
+
+
+def returning(exercise, case, note):
+    """Returns the case with functions that return their own argument, in a list; [] if none of its functions can."""
+    watched = {}
+
+    def watch(function):
+        return watched.setdefault(function, Watched(function))
+    observe(exercise, exercise.solution, replace(case, inputs=with_functions(case.inputs, watch)))
+    inputs = with_functions(case.inputs, lambda function: watched[function].returning())
+    fitting = any(function.fitting for function in watched.values())
+    return [replace(case, note=note, inputs=inputs, sizes={}, role="functions")] if fitting else []
+
+
+def with_functions(value, other):
+    """Returns nested arguments with other functions."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(with_functions(part, other) for part in value)
+    return other(value) if isinstance(value, Function) else value
+
+
 def another(value):
-    """Returns another integer or truth value; any other value as it is."""
+    """Returns another number or truth value; any other value as it is. Half of a probability is one, too."""
     if isinstance(value, bool):
         return not value
+    if isinstance(value, float):
+        return value / 2
     return value + 1 if isinstance(value, int) else value
 
 

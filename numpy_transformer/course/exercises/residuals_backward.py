@@ -84,5 +84,5 @@ EXERCISES = [
             Mistake("RES-9b", {"du = norm_b(dx)": "du = f_b(dx)", "dx = du + f_b(du)": "dx = du + norm_b(du)"}),
             Mistake("RES-19", {"du = norm_b(dx)": "du = dx"}),
         ),
-        alternatives={"into its own array": {POST_B: "du += f_b(du)\n        dx = du"}}),
+        alternatives={"into its own array": {POST_B: "dx = du.copy()\n        dx += f_b(du)"}}),
 ]

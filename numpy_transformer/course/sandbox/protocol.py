@@ -9,7 +9,8 @@ import numpy as np
 
 from .inside import fingerprints, tracing
 from .inside.case_arguments import Function
-from .inside.worker import AFTER, CASE, EDIT, LOADING, MESSAGE_LENGTH, NODES, OUTPUT, RECORD, REQUEST, TRIED, VALUES
+from .inside.worker import (AFTER, AT_ONCE, AT_THE_END, CASE, EDIT, LOADING, MESSAGE_LENGTH, NODES, OUTPUT, RECORD, REQUEST,
+                            TRIED, VALUES)
 
 LARGEST = 1 << 20                               # bytes of an array that is read
 LARGEST_REPORT = 1 << 16                        # bytes of a report
@@ -170,7 +171,9 @@ def read_loading(records):
 
 def read_case(records, case, i, outputs):
     """Returns (outputs, arguments after the call, report) of case i of an exercise with this many outputs."""
-    report = read_report(records.get((CASE, i, 0), b""))
+    report = {}
+    for when in (AT_THE_END, AT_ONCE):
+        report |= read_report(records.get((CASE, i, when), b""))
     output_arrays = [read_array(records.get((OUTPUT, i, j), b"")) for j in range(outputs + 1)]
     while output_arrays and output_arrays[-1] is None and len(output_arrays) > len(report.get("kinds", [])):
         output_arrays.pop()

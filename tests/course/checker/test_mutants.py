@@ -11,6 +11,7 @@ from numpy_transformer.course.checker.diagnosis import AnswerKey
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import exercises
 from numpy_transformer.course.exercises.step_size import clip_gradients
+from numpy_transformer.texts import render
 
 MUTATED = [exercise for exercise in exercises().values() if mutated(exercise)]
 
@@ -40,8 +41,16 @@ def test_a_solution_with_a_trick_fails():
     made = dict(tricks(exercise))
     for name in ("remembers by shapes", "remembers by identity", "reverses gradients", "pops from gradients",
                  "adds to gradients", "rounds to 8 digits gradients", "clips to 9 gradients",
-                 "leaves out small entries of gradients", "remembers without max_norm"):
+                 "leaves out small entries of gradients", "remembers without max_norm",
+                 "returns a buffer that the next call overwrites"):
         assert judge(key, play_target(exercise, made[name], key.cases)).status == "fail", name
+
+
+def test_the_methods_of_a_class_are_right_when_they_return_though_a_later_call_overwrites_it():
+    exercise = exercises()["02.2"]
+    key, made = AnswerKey(exercise, 1), dict(tricks(exercise))["returns a buffer that the next call overwrites"]
+    verdict = judge(key, play_target(exercise, made, key.cases))
+    assert verdict.stage == "repeated" and verdict.right and "a later call changed the array y" in render(verdict.note)
 
 
 def test_the_list_names_exercises_and_gives_whole_sentences_as_reasons():

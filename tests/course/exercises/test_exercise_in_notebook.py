@@ -219,7 +219,7 @@ def test_the_text_of_a_cell_becomes_a_file_that_runs_by_itself(cells):
 @pytest.mark.slow
 def test_the_line_of_a_mistake_without_a_name_is_that_of_the_cell(cells):
     found = nt.exercise.check("01.2", cells["mine"])
-    assert "DIAGNOSIS Line 3, `scale * p`" in str(found)
+    assert "DIAGNOSIS Line 3, `scale * p`" in str(found) and "No known mistake" not in str(found)
 
 
 def test_bad_input_gets_one_sentence():

@@ -14,12 +14,14 @@ from helpers.processes import alive, descendants, wait_until
 
 import numpy_transformer
 from numpy_transformer.course.checker.diagnosis import AnswerKey
+from numpy_transformer.course.checker.in_process import run_in_this_process
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
 from numpy_transformer.course.sandbox import (NO_LAYER, ProgramTask, Stopped, best_layer, bubblewrap, layers, run,
                                               run_files, runs, scratch, server)
 from numpy_transformer.course.sandbox.isolation import FIND, complaint_of
 from numpy_transformer.course.sandbox.visible_files import Visible, visible
+from numpy_transformer.texts import render
 
 EXERCISE = choose("01.2")
 RIGHT = EXERCISE.edited()
@@ -87,6 +89,28 @@ def statuses(layer, *sources, **limits):
 def test_right_and_wrong_files_of_a_student_are_run_in_order(best):
     wrong, unfinished = "def softmax_backward(p, dp):\n    return dp\n", EXERCISE.skeleton()
     assert statuses(best, RIGHT, wrong, unfinished, "x = (", RIGHT) == ["pass", "fail", "todo", "error", "pass"]
+
+
+OVERWRITING = """
+import numpy as np
+
+buffers = {}
+
+def softmax_backward(p, dp):
+    dz = buffers.setdefault((p.shape, p.dtype), np.empty_like(p))
+    dz[...] = p * (dp - (dp * p).sum(-1, keepdims=True))
+    return dz
+"""
+
+
+def test_an_array_that_a_later_call_overwrites_is_found_in_the_sandbox_and_in_this_process(best):
+    given = {"np": np}
+    exec(OVERWRITING, given)
+    sandboxed, = run_files({"ex.py": OVERWRITING.encode()}, [ProgramTask(EXERCISE, KEY.cases, "ex.py")], best)
+    for result in (sandboxed, run_in_this_process(given["softmax_backward"], EXERCISE, KEY.cases, None)):
+        verdict = judge(KEY, result)
+        assert (verdict.stage, verdict.right) == ("repeated", True)
+        assert "a later call changed the array dz that an earlier call had returned" in render(verdict.note)
 
 
 @pytest.mark.slow

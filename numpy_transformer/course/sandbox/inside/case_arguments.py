@@ -23,21 +23,31 @@ class Function:
         return self.compiled(*arguments)
 
 
-def produce(target, inputs, calls=(), paths=()):
+def produce(target, inputs, calls=(), paths=(), keep=lambda first, outputs: None):
     """Returns a list of what a function returns, or what the calls of a class return and its attributes at `paths`.
 
-    What a second object returns that is used beside the first one is left out.
+    What a call returns is copied, because a later one may change it. What a second object returns that is used beside the
+    first one is left out.
+
+    Parameters:
+        keep : function that takes note of the outputs of a call, and of the number of those before
     """
     if not calls:
-        return flat(target(*inputs))
+        outputs = flat(target(*inputs))
+        keep(0, outputs)
+        return outputs
     made, returned = target(*inputs), []
     beside = target(*inputs) if any(method.startswith(BESIDE) for method, _ in calls) else None
     for method, arguments in calls:
         if method.startswith(BESIDE):
             getattr(beside, method[len(BESIDE):])(*arguments)
         else:
-            returned += flat(getattr(made, method)(*arguments))
-    return returned + [functools.reduce(getattr, path.split("."), made) for path in paths]
+            outputs = flat(getattr(made, method)(*arguments))
+            keep(len(returned), outputs)
+            returned += [value.copy() if hasattr(value, "dtype") else value for value in outputs]
+    attributes = [functools.reduce(getattr, path.split("."), made) for path in paths]
+    keep(len(returned), attributes)
+    return returned + attributes
 
 
 def flat(result):
@@ -95,6 +105,31 @@ class Arguments:
     def changed(self):
         """Returns the indices of the arguments that are not what they were, those of the calls after the inputs."""
         return [i for i, pair in enumerate(zip(self.arguments, self.before)) if not is_unchanged(*pair)]
+
+
+class Returned:
+    """The arrays that a program returned: at the end it says which of them a later call has changed.
+
+    Those that share memory with an argument of their call do not count, because arguments are used again.
+    """
+
+    def __init__(self):
+        self.kept = []                          # (case, output, array, snapshot)
+
+    def keep(self, i, arrays, np, first, outputs):
+        """Takes note of outputs of case i, whose arguments contain these arrays."""
+        for j, output in enumerate(outputs, first):
+            for array in instances(output, np.ndarray):
+                if not any(np.may_share_memory(array, argument) for argument in arrays):
+                    self.kept.append((i, j, array, snapshot(array)))
+
+    def changed(self):
+        """Returns {case: indices of its outputs that are not what they were when they were returned}."""
+        found = {}
+        for i, j, array, before in self.kept:
+            if not is_unchanged(array, before):
+                found.setdefault(i, []).append(j)
+        return found
 
 
 def reused(former, value):

@@ -6,6 +6,7 @@ here is one student's: expected values, other students' files and the package ar
 
 import contextlib
 import faulthandler
+import functools
 import inspect
 import io
 import json
@@ -25,6 +26,7 @@ REQUEST = struct.Struct("<3Q")                  # lengths of a request's JSON, i
 REPLY = struct.Struct("<8siBdII")               # READY, exit code, ENDED, processor seconds, bytes printed and sent
 RECORD = struct.Struct("<BHHI")                 # kind, case, index and length of one result
 LOADING, CASE, OUTPUT, AFTER = range(4)         # kinds of results
+AT_ONCE, AT_THE_END = range(2)                  # index of a report of a case: after it, or after all of them
 NODES, VALUES, TRIED, EDIT = range(4, 8)        # kinds of results of reruns.py
 ENDED = ("", "timeout", "full", "flood", "spoilt")
 READY = b"sandbox\n"
@@ -131,11 +133,12 @@ def run_task(job, cases, blob, send):
     import numpy as np
 
     def report(record, case=0, /, **fields):
-        send(record, case, 0, json.dumps(fields).encode())
+        send(record, case, AT_ONCE, json.dumps(fields).encode())
 
     with open(os.path.join(job["folder"], job["file"]), "rb") as file:
         source = file.read()
     cases, reuses = case_arguments.unpack(json.loads(cases), blob, np)
+    returned = case_arguments.Returned()
     seed_global_generators(source, np)
     if "helpers" in job:
         provide(job["helpers"])
@@ -154,7 +157,8 @@ def run_task(job, cases, blob, send):
         inputs, calls, before = case
         arguments = case_arguments.Arguments(inputs, calls, np.ndarray)
         try:
-            outputs = case_arguments.produce(target, inputs, calls, job["paths"])[:len(job["paths"]) + MOST_RESULTS]
+            keep = functools.partial(returned.keep, i, arguments.arrays, np)
+            outputs = case_arguments.produce(target, inputs, calls, job["paths"], keep)[:len(job["paths"]) + MOST_RESULTS]
             send_outputs(i, outputs, send, np)
             send_changed(i, before, arguments.arrays, send, np)
             report(CASE, i, kinds=[type(output).__name__ for output in outputs],
@@ -173,6 +177,8 @@ def run_task(job, cases, blob, send):
         if former is not None:
             case = *map(case_arguments.reused, cases[former][:2], case[:2]), case[2]
         run_case(i, target, case)
+    for i, places in returned.changed().items():
+        send(CASE, i, AT_THE_END, json.dumps({"overwritten": [str(place) for place in places]}).encode())
 
 
 def send_outputs(i, outputs, send, np):
