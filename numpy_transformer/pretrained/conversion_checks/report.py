@@ -83,6 +83,8 @@ def conclusion(diagnosis):
         return "The loss is not finite, so changes cannot be compared."
     if diagnosis.repeats:
         return REPEATS.format(different=diagnosis.different)
+    if diagnosis.wrong_rows:
+        return str(diagnosis.wrong_rows)
     if diagnosis.says_nothing and not (diagnosis.hint or diagnosis.open_question or diagnosis.findings):
         return SAYS_NOTHING
     beginning = "After that: " if diagnosis.findings else ""

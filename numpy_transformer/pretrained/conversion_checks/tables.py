@@ -1,0 +1,43 @@
+"""The tables at the ends of a model (embedding, positions, output layer) with features, rows or numbers in another order."""
+
+import functools
+
+import numpy as np
+
+from .changes import Change
+from .embeddings_and_output import has_own_output, word_weights
+
+READINGS = {                            # by what is done: function of a table and of the axis of its features
+    "with its features in reverse order": np.flip,
+    "with its features moved up by one": functools.partial(np.roll, shift=1),
+    "with its features moved down by one": functools.partial(np.roll, shift=-1),
+    "with the other sign": lambda table, axis: -table,
+    "read in the other shape and transposed": lambda table, axis: table.reshape(table.shape[::-1]).T,
+}
+
+
+def changes_of_tables(parts):
+    """Yields the changes of each table alone, and the reverse order of the whole vocabulary."""
+    tables = list(tables_of(parts))
+    for called, weights, axis in tables:
+        for done, read in READINGS.items():
+            yield Change("reading of a table", f"{called} {done}",
+                         f"the numbers of {called} are not where, or not with the sign, that the model expects",
+                         lambda weights=weights, axis=axis, read=read: [
+                             edit for weight in weights for edit in parts.replace(weight, read(weight.data, axis=axis))],
+                         rare=True)
+    of_words = [(weight, axis) for called, weights, axis in tables if called != "the table of positions"
+                for weight in weights]
+    yield Change("ids of the tokens", "the ids of all tokens in reverse order",
+                 "the rows of the vocabulary are stored from the last id to the first",
+                 lambda: [edit for weight, axis in of_words for edit in parts.replace(
+                     weight, np.flip(weight.data, axis=1 - axis))], rare=True)
+
+
+def tables_of(parts):
+    """Yields (what the table is called, its Parameters, the axis of their features)."""
+    yield "the embedding", word_weights(parts), 1
+    if parts.position_tables:
+        yield "the table of positions", [table.weight for table in parts.position_tables], 1
+    if has_own_output(parts.model):
+        yield "the output layer", [parts.model.output.weight], 0
