@@ -20,9 +20,9 @@ class WrongRows:
     outside: float
 
     def __str__(self):
-        return (f"The tokens with ids from {self.first:,} to {self.last:,} have a mean loss of {self.inside:.2f}, which is worse "
-                f"than guessing, and all others one of {self.outside:.2f}: the rows of these ids in the embedding or in the "
-                "output layer are wrong, in another order, or those of another tokenizer.")
+        return (f"The tokens with ids from {self.first:,} to {self.last:,} have a mean loss of {self.inside:.2f}, which is "
+                f"worse than guessing, and all others one of {self.outside:.2f}: the rows of these ids in the embedding or "
+                "in the output layer are wrong, in another order, or those of another tokenizer.")
 
 
 def wrong_rows(targets, losses, log_vocab):

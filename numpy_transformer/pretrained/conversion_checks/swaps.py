@@ -8,9 +8,7 @@ PROJECTIONS = "query", "key", "value"
 
 
 def changes_of_swaps(parts):
-    """Yields swaps of the output of attention, of biases, and in feed-forward layers, of the two attentions of a block, and of
-    the two stacks.
-    """
+    """Yields swaps of the output of attention, of biases, in feed-forward layers, of two attentions, and of the stacks."""
     yield from outputs_of_attention(parts)
     yield from biases(parts)
     yield from feed_forward(parts)
@@ -51,7 +49,8 @@ def feed_forward(parts):
                 return [(one, "weight", Parameter(fitted(two.weight.data))) for pair in pairs
                         for one, two in (pair, pair[::-1])]
 
-            yield Change("feed-forward matrices swapped", f"`{name}` and `down` of the feed-forward layers swapped and {done}",
+            yield Change("feed-forward matrices swapped",
+                         f"`{name}` and `down` of the feed-forward layers swapped and {done}",
                          f"`{name}` and `down` were taken for each other", edits, rare=True)
 
 

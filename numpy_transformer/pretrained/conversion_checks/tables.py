@@ -34,8 +34,9 @@ def changes_of_tables(parts):
     for called, chosen in homes.items():
         yield Change("ids of the tokens", f"the ids of {called} in reverse order",
                      "the rows of the vocabulary are stored from the last id to the first",
-                     lambda chosen=chosen: [edit for _, weights, axis in chosen for weight in weights
-                                            for edit in parts.replace(weight, np.flip(weight.data, axis=1 - axis))], rare=True)
+                     lambda chosen=chosen: [
+                         edit for _, weights, axis in chosen for weight in weights
+                         for edit in parts.replace(weight, np.flip(weight.data, axis=1 - axis))], rare=True)
 
 
 def tables_of(parts):

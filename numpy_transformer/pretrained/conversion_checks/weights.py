@@ -54,8 +54,9 @@ def missing_final_norms(parts):
     """Stacks whose norms stand before the sublayers, and whose output is not normalized."""
     for stack in parts.stacks:
         if stack.norm is None and stack.blocks[0].pre_norm:
-            yield Note(f"No final norm follows the last block of the {parts.name_of(stack)}, although the norms of its blocks "
-                       "stand before the sublayers. Models of this kind have one: it was probably not taken from the file.")
+            yield Note(f"No final norm follows the last block of the {parts.name_of(stack)}, although the norms of its "
+                       "blocks stand before the sublayers. Models of this kind have one: it was probably not taken from "
+                       "the file.")
 
 
 def zero_biases(model):
