@@ -13,8 +13,14 @@ READINGS = {                            # by what is done: function of a table a
     "with its features moved up by one": functools.partial(np.roll, shift=1),
     "with its features moved down by one": functools.partial(np.roll, shift=-1),
     "with the other sign": lambda table, axis: -table,
-    "read in the other shape and transposed": lambda table, axis: table.reshape(table.shape[::-1]).T,
+    "read in the other shape and transposed": lambda table, axis: reshaped_rows(table.T if axis == 0 else table, axis),
 }
+
+
+def reshaped_rows(rows, axis):
+    """Returns the table whose rows (V, d) were stored as (d, V), with its features along the axis."""
+    stored = rows.reshape(rows.shape[::-1])
+    return stored if axis == 0 else stored.T
 
 
 def changes_of_tables(parts):
