@@ -228,6 +228,7 @@ def test_rows_of_ids_that_alone_are_unexpected_are_named():
     found = wrong_rows(targets, shuffled, log_vocab)
     assert abs(found.first - 50) <= 2 and abs(found.last - 89) <= 2
     assert found.inside > 11 and found.outside < 3.2
-    assert wrong_rows(targets, losses + 9, log_vocab) is None                   # nothing is known
+    assert wrong_rows(targets, losses + 9, log_vocab) is None                   # nothing is known,
+    assert wrong_rows(targets, shuffled + 2, log_vocab) is None                 # or little outside the range
     scattered = np.where(rng.random(3000) < 0.03, losses + 30, losses)          # some tokens of all ids
     assert wrong_rows(targets, scattered, log_vocab) is None
