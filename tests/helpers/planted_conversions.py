@@ -169,6 +169,13 @@ def shuffled_columns(*parts):
     return plant
 
 
+def up_and_down_exchanged(options, state):
+    """The matrices of the feed-forward layers have each other's names, and are transposed."""
+    for name in names_of(state, "feed_forward.up.weight"):
+        other = name.replace("up", "down")
+        state[name], state[other] = state[other].T, state[name].T
+
+
 def output_equal_to_embedding(options, state):
     """The model is not tied, but its output layer was filled with the embedding."""
     state["output.weight"] = np.array([[row[i] for row in state["embedding.weight"]]

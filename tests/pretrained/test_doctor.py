@@ -15,6 +15,7 @@ from numpy_transformer.pretrained.conversion_checks.losses import (cross_entropi
                                                                    token_losses, windows)
 from numpy_transformer.pretrained.conversion_checks.number_formats import is_usual
 from numpy_transformer.pretrained.conversion_checks.random_weights import RANDOM, TRAINED, structure_of
+from numpy_transformer.pretrained.conversion_checks.rows_of_ids import wrong_rows
 from numpy_transformer.pretrained.conversion_checks.search import changes_of
 
 
@@ -201,3 +202,33 @@ def test_copied_blocks_and_rows_are_one_note_each():
     assert len(notes) == 3 and "decoder.blocks.1 has the same weights as decoder.blocks.0 (attention.query, " in notes[0]
     assert "uses 2 rows of the embedding with nothing but zeros" in notes[1]
     assert "uses 1 row of the embedding with the same" in notes[2]
+
+
+def test_a_missing_final_norm_and_copied_biases_are_seen():
+    model = small_model("gpt2")
+    rng = np.random.default_rng(0)
+    for parameter in model.parameters():
+        parameter.data = parameter.data + 0.1 * rng.standard_normal(parameter.data.shape)
+    assert not [note for note in diagnose(model).notes if "final norm" in str(note) or "equals" in str(note)]
+    model.decoder.norm = None
+    for block in model.decoder.blocks:
+        block.feed_forward.down.bias.data = block.attention.output.bias.data.copy()
+    said = str(diagnose(model))
+    assert "No final norm follows the last block of the decoder" in said
+    assert "decoder.blocks.*.feed_forward.down.bias equals decoder.blocks.*.attention.output.bias, in 2 blocks" in said
+
+
+def test_rows_of_ids_that_alone_are_unexpected_are_named():
+    rng = np.random.default_rng(0)
+    targets = rng.integers(0, 200, 3000)
+    losses = rng.exponential(3.0, 3000)
+    log_vocab = math.log(200)
+    assert wrong_rows(targets, losses, log_vocab) is None
+    shuffled = np.where((targets >= 50) & (targets < 90), losses + 9, losses)
+    found = wrong_rows(targets, shuffled, log_vocab)
+    assert abs(found.first - 50) <= 2 and abs(found.last - 89) <= 2
+    assert found.inside > 11 and found.outside < 3.2
+    assert wrong_rows(targets, losses + 9, log_vocab) is None                   # nothing is known,
+    assert wrong_rows(targets, shuffled + 2, log_vocab) is None                 # or little outside the range
+    scattered = np.where(rng.random(3000) < 0.03, losses + 30, losses)          # some tokens of all ids
+    assert wrong_rows(targets, scattered, log_vocab) is None

@@ -9,7 +9,8 @@ from helpers.planted_conversions import (bfloat16_as_float16, bytes_swapped, fus
                                          keys_by_queries_heads, layers_in_order, of_layers, off_by_one,
                                          output_equal_to_embedding, plant, plus, read_in_order, redrawn, reshaped, rolled,
                                          rotary_permuted, set_to, shuffled_columns, strided_heads, swapped, tiled_queries,
-                                         times, to_halves, to_neighbors, transposed, twice_the_heads_of_t5)
+                                         times, to_halves, to_neighbors, transposed, twice_the_heads_of_t5,
+                                         up_and_down_exchanged)
 from helpers.small_languages import LENGTH, OPTIONS, VOCAB, check_arguments, trained_state
 
 from numpy_transformer.pretrained import Origin
@@ -106,6 +107,11 @@ UNUSUAL = [                                     # of the kinds that change one p
     ("llama", "the feed-forward layer of block 1|of all blocks left out", [shuffled_columns("blocks.1.feed_forward.up")]),
     ("llama", "the ids in the output layer shifted by -1|\\+1", [lambda options, state: state.update(
         {"output.weight": np.roll(state["output.weight"], 1, 1)})]),
+    ("gpt2", "`up` and `down` of the feed-forward layers swapped", [up_and_down_exchanged]),
+    ("gpt2", "the embedding with its features in reverse order", [lambda options, state: state.update(
+        {"embedding.weight": state["embedding.weight"][:, ::-1]})]),
+    ("llama", "the tokens in the output layer in reverse order", [lambda options, state: state.update(
+        {"output.weight": state["output.weight"][:, ::-1]})]),
     ("t5", "the two attentions of each block", [swapped(".cross_attention.", ".attention.")]),
     ("t5", "final norms|feed-forward|attention", [swapped("encoder.norm", "decoder.norm")]),
 ]

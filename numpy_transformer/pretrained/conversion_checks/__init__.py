@@ -8,6 +8,8 @@ random_weights.py, number_formats.py  matrices that are untrained, and numbers t
 embeddings_and_output.py, stack.py    mistakes before and after the blocks, and in the order of the blocks
 attention.py, heads.py, rotary.py     mistakes in projections, heads and rotary positions
 reshaped.py, scales.py, swaps.py      matrices that were reshaped in place of being transposed, multiplied, or exchanged
+rows_of_ids.py                        tokens that alone are predicted worse than by guessing
+tables.py                             embeddings, positions and output layers that were read in another order
 left_out.py                           parts that do harm, whatever is wrong with them
 report.py                             what is printed
 """

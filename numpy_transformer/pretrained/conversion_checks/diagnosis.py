@@ -9,6 +9,7 @@ from ...models.encoder_heads import MaskedLanguageModel
 from .judgment import BARELY, WELL, ConversionMistake
 from .losses import as_texts, make_task
 from .report import report
+from .rows_of_ids import WrongRows
 from .search import search
 from .weights import findings_without_text
 
@@ -29,6 +30,7 @@ class Diagnosis:
         open_question : ConversionMistake or None, one of which the text has too few tokens to tell
         explained : ConversionMistake or None, one that helps no more than making the model less sure of itself
         by_chance : ConversionMistake or None, one that lowers the loss as much as chance does
+        wrong_rows : WrongRows or None, ids of tokens that alone are predicted worse than by guessing, if nothing is found
         tempered : float, the loss after the findings if the logits are multiplied by the factor that suits the text best
         loss, log_vocab : float, nats per token of the model and of guessing; loss is None without a language head
         task, num_tokens, different : what was predicted, how often, and how many different tokens
@@ -43,6 +45,7 @@ class Diagnosis:
     open_question: ConversionMistake | None = None
     explained: ConversionMistake | None = None
     by_chance: ConversionMistake | None = None
+    wrong_rows: WrongRows | None = None
     tempered: float | None = None
     loss: float | None = None
     log_vocab: float | None = None

@@ -55,6 +55,10 @@ def shifted_ids(parts):
             yield Change("ids of the tokens", f"the ids from about {first:,} on shifted by {step:+d}",
                          "tokenizer and embedding disagree about the ids from one on, as if a token was added or left out",
                          lambda step=step, first=first: shifted_weights(parts, step, "both", first), rare=True)
+            for side, called in SIDES.items() if has_own_output(parts.model) else ():
+                yield Change("ids of the tokens", f"the ids in the {called} from about {first:,} on shifted by {step:+d}",
+                             f"the rows of the {called} are not those of the tokenizer's ids from one on",
+                             lambda step=step, first=first, side=side: shifted_weights(parts, step, side, first), rare=True)
         for side, called in SIDES.items():
             if has_own_output(parts.model):
                 yield Change("ids of the tokens", f"the ids in the {called} shifted by {step:+d}",

@@ -13,7 +13,7 @@ MARGIN = 0.1                            # share by which a finding must lower th
 FAR_MARGIN = 0.15                       # the same for one after which the model is still far from knowing the text well
 NEXT_MARGIN = 0.2                       # the same for a second mistake, since the first may not be undone completely
 HINT = 0.01                             # share from which a gain is a hint, which sound models may gain as well
-NEXT_HINT = 0.05                        # the same after a mistake that was found
+NEXT_HINT = 0.05                        # the same after a mistake that was found, and for the scale of a matrix
 WELL, BARELY = 0.6, 0.9                 # shares of log V, the loss of guessing: a model knows a text well, or hardly
 COOLING = 0.6                           # share by which a factor of the logits lowers the loss only if it is a mistake
 MUTING = 0.5                            # share of the gain of muting all blocks that shows which part does harm
@@ -22,6 +22,7 @@ EQUIVALENT = 0.1                        # share of the gain by which other chang
 KINDS = "clear", "far", "hint", "open", "explained", "chance"
 MAKES_UP = ("eps of the norms", "final norm", "norm of the embeddings", "gains of the norms", "kind of norm", "activation",
             "scale of the scores", "scale of the embedding", "segments")
+SCALES = "scale of a matrix", "scale of the positions"
 
 
 @dataclass
@@ -114,7 +115,7 @@ class ChangeJudge:
             return None
         if self.gain(self.losses, trial.losses)[1] < CHANCE:
             return "chance"
-        least = NEXT_HINT if self.found or self.noted else HINT
+        least = NEXT_HINT if self.found or self.noted or trial.change.topic in SCALES else HINT
         if share > least and sigmas > CHANCE and trial.loss < self.log_vocab:
             return "faint" if sigmas > SIGMAS else "open"
         return "explained"

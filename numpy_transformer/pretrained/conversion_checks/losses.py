@@ -23,7 +23,7 @@ TEMPERATURES = 1.0, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1, 0.05, 0.0
 
 
 class LanguageTask:
-    """What a model is asked to predict: a name for it, and batches (inputs, targets).
+    """What a model is asked to predict: a name for it, batches (inputs, targets), and all counted `targets`.
 
     Repeated passages are no independent evidence: `groups` numbers the distinct (four tokens before, target), one
     number for each counted target, and `different` is the number of distinct targets.
@@ -35,6 +35,7 @@ class LanguageTask:
         counted = np.concatenate([targets[targets != IGNORE] for _, targets in batches])
         before = [np.concatenate([np.roll(inputs[-1], back, 1)[targets != IGNORE] for inputs, targets in batches])
                   for back in range(shift, shift + CONTEXT)]
+        self.targets = counted
         self.num_tokens = len(counted)
         self.different = len(np.unique(counted))
         self.groups = np.unique(np.stack([*before, counted]), axis=1, return_inverse=True)[1].ravel()

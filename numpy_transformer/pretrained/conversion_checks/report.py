@@ -83,9 +83,11 @@ def conclusion(diagnosis):
         return "The loss is not finite, so changes cannot be compared."
     if diagnosis.repeats:
         return REPEATS.format(different=diagnosis.different)
+    if diagnosis.wrong_rows and not leaves_far(diagnosis):
+        return str(diagnosis.wrong_rows)
     if diagnosis.says_nothing and not (diagnosis.hint or diagnosis.open_question or diagnosis.findings):
         return SAYS_NOTHING
-    beginning = "After that: " if diagnosis.findings else ""
+    beginning = "After that: " if diagnosis.findings else f"{diagnosis.wrong_rows} " if diagnosis.wrong_rows else ""
     number = len({trial.change.done for trial in diagnosis.trials if trial.found == len(diagnosis.findings)})
     hinting = STILL_FAR if leaves_far(diagnosis) else MAY_BE_NEEDED
     for sentence, mistake in ((hinting, diagnosis.hint), (MAY_BE_CHANCE, diagnosis.open_question),

@@ -16,9 +16,11 @@ from .left_out import changes_of_left_out
 from .losses import LEAST, LEAST_TO_ACCUSE, TEMPERATURES, token_losses
 from .reshaped import changes_of_reshaped
 from .rotary import changes_of_rotary
+from .rows_of_ids import wrong_rows
 from .scales import changes_of_scales
 from .stack import changes_of_blocks
 from .swaps import changes_of_swaps
+from .tables import changes_of_tables
 
 ROUNDS = 3                              # mistakes that are looked for, one after another
 RARE_WORK = 2e12                        # tokens times weights for all rare changes, unless they are asked for
@@ -29,8 +31,8 @@ def changes_of(model):
     """Returns a list of all changes that mean something for a model."""
     parts = Parts(model)
     return [*changes_of_rotary(parts), *changes_of_attention(parts), *changes_of_heads(parts), *changes_of_swaps(parts),
-            *changes_of_reshaped(parts), *changes_of_blocks(parts), *changes_of_ends(parts), *changes_of_scales(parts),
-            *changes_of_left_out(parts)]
+            *changes_of_reshaped(parts), *changes_of_blocks(parts), *changes_of_ends(parts), *changes_of_tables(parts),
+            *changes_of_scales(parts), *changes_of_left_out(parts)]
 
 
 def search(model, task, diagnosis, thorough, progress):
@@ -51,6 +53,7 @@ def search(model, task, diagnosis, thorough, progress):
         thorough = min(task.num_tokens, FIRST_PARTS[0]) * model.num_parameters() * sum(
             change.rare for change in changes_of(model)) <= RARE_WORK
     spoiled = {id(parameter) for name, parameter in model.named_parameters() if name in diagnosis.spoiled}
+    rows = None if diagnosis.repeats else wrong_rows(task.targets, losses, diagnosis.log_vocab)
     hint = None
     with contextlib.ExitStack() as kept:
         for found in range(ROUNDS):
@@ -75,6 +78,7 @@ def search(model, task, diagnosis, thorough, progress):
     if diagnosis.findings and not diagnosis.knows_well:
         diagnosis.hint = hint or diagnosis.findings[0]      # the best of what leaves the model far from knowing the text
         diagnosis.findings = []
+    diagnosis.wrong_rows = None if diagnosis.findings else rows
 
 
 def tempered_losses(model, task):

@@ -1,15 +1,17 @@
 """Weights of the same shape that were taken for each other, beyond q, k and v."""
 
 from ...layers.blocks import CrossBlock
+from ...module import Parameter
 from .changes import Change
 
 PROJECTIONS = "query", "key", "value"
 
 
 def changes_of_swaps(parts):
-    """Yields swaps of the output of attention, of biases, of the two attentions of a block, and of the two stacks."""
+    """Yields swaps of the output of attention, of biases, in feed-forward layers, of two attentions, and of the stacks."""
     yield from outputs_of_attention(parts)
     yield from biases(parts)
+    yield from feed_forward(parts)
     yield from kinds_of_attention(parts)
     yield from stacks(parts)
 
@@ -35,6 +37,21 @@ def biases(parts):
     if all(one.bias is not None and two.bias is not None for one, two in pairs):
         yield Change("biases swapped", "the biases of attention's output and of `down` swapped",
                      "these biases were taken for each other", lambda: swapped(pairs, "bias"), rare=True)
+
+
+def feed_forward(parts):
+    """`up` (or the gate) and `down` of the feed-forward layers are in each other's place, transposed or reshaped to fit."""
+    fits = {"transposed": lambda weight: weight.T, "reshaped": lambda weight: weight.reshape(weight.shape[::-1])}
+    for name in ("up", "gate") if hasattr(parts.feed_forwards[0], "gate") else ("up",):
+        for done, fitted in fits.items():
+            def edits(name=name, fitted=fitted):
+                pairs = [(getattr(layer, name), layer.down) for layer in parts.feed_forwards]
+                return [(one, "weight", Parameter(fitted(two.weight.data))) for pair in pairs
+                        for one, two in (pair, pair[::-1])]
+
+            yield Change("feed-forward matrices swapped",
+                         f"`{name}` and `down` of the feed-forward layers swapped and {done}",
+                         f"`{name}` and `down` were taken for each other", edits, rare=True)
 
 
 def kinds_of_attention(parts):

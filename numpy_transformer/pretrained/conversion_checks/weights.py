@@ -13,6 +13,7 @@ USUAL_EPS = {"gpt2": (1e-5,), "llama": (1e-5, 1e-6), "mistral": (1e-5,), "qwen2"
              "bert": (1e-12,), "distilbert": (1e-12,), "roberta": (1e-5, 1e-12), "t5": (1e-6,)}
 EPS_IN_CONFIG = "layer_norm_epsilon", "layer_norm_eps", "rms_norm_eps"
 MANY = 0.3                              # share of negative gains that no trained model is expected to have
+LEAST_ENTRIES = 8                       # of a bias or of gains; equal numbers in shorter ones may be chance
 PADDED = 1.1                            # rows of an embedding for each id of the tokenizer, at most
 
 
@@ -20,8 +21,9 @@ def findings_without_text(model, tokenizer_size=None, ids=()):
     """Returns a list of Notes about weights and settings that look wrong; `ids` are those of the text, if there is one."""
     parts = Parts(model)
     return [*broken_numbers(model), *misread_numbers(model), *whole_numbers(model), *untrained_matrices(model),
-            *untouched(parts), *zero_biases(model), *negative_gains(parts), *equal_matrices(parts), *unusual_eps(parts),
-            *sizes_of_vocabulary(parts, tokenizer_size), *rows_of_text(parts, ids)]
+            *untouched(parts), *missing_final_norms(parts), *zero_biases(model), *negative_gains(parts),
+            *equal_matrices(parts), *equal_vectors(parts), *unusual_eps(parts), *sizes_of_vocabulary(parts, tokenizer_size),
+            *rows_of_text(parts, ids)]
 
 
 def broken_numbers(model):
@@ -46,6 +48,15 @@ def untouched(parts):
     elif untouched_norms:
         yield Note(f"The gains of these norms are exactly 1, while those of others are not: {', '.join(untouched_norms)}. "
                    "They were not taken from the file.", tuple(f"{name}.gamma" for name in untouched_norms))
+
+
+def missing_final_norms(parts):
+    """Stacks whose norms stand before the sublayers, and whose output is not normalized."""
+    for stack in parts.stacks:
+        if stack.norm is None and stack.blocks[0].pre_norm:
+            yield Note(f"No final norm follows the last block of the {parts.name_of(stack)}, although the norms of its "
+                       "blocks stand before the sublayers. Models of this kind have one: it was probably not taken from "
+                       "the file.")
 
 
 def zero_biases(model):
@@ -100,6 +111,21 @@ def equal_matrices(parts):
             which = ", ".join(name.removeprefix(f"{where}.") for name in names)
             yield Note(f"{where} has the same weights as {before} ({which}): one of the two was filled with the other's "
                        "values.", spoiled)
+
+
+def equal_vectors(parts):
+    """The same biases or gains, which are not all equal to each other, in two kinds of places."""
+    seen = {}
+    equal = {}                                  # {(kind of place, kind where the same was before): [name]}
+    for name, parameter in parts.model.named_parameters():
+        array = parameter.data
+        if array.ndim == 1 and len(array) >= LEAST_ENTRIES and np.ptp(array) > 0:
+            other = seen.setdefault(array.tobytes(), name)
+            if kind_of(other) != kind_of(name):
+                equal.setdefault((kind_of(name), kind_of(other)), []).append(name)
+    for (kind, other), names in equal.items():
+        places = f", in {len(names)} blocks" if len(names) > 1 else ""
+        yield Note(f"{kind} equals {other}{places}: one of them was filled with the other's values.")
 
 
 def rows_of_text(parts, ids):
