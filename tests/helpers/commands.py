@@ -1,9 +1,11 @@
 """Running a command inside the test process, and Python in a process of its own."""
 
+import contextlib
 import os
 import re
 import subprocess
 import sys
+from unittest import mock
 
 from numpy_transformer.cli import main
 
@@ -13,8 +15,13 @@ PROGRESS = re.compile(r"[a-z2 ]+: \d+/\d+|byte pairs: ")
 
 
 def run(capsys, *arguments):
-    """Exit code, standard output and standard error; without a terminal neither holds escapes."""
-    code = main([str(a) for a in arguments])
+    """Exit code, standard output and standard error; without a terminal neither holds escapes.
+
+    The process that reads hand-ins is kept from one `grade` to the next; test_hostile.py sees that it ends with the command.
+    """
+    with mock.patch("numpy_transformer.cli.grade.ready_to_read", contextlib.nullcontext) if arguments[:1] == (
+            "grade",) else contextlib.nullcontext():
+        code = main([str(a) for a in arguments])
     output = capsys.readouterr()
     assert "\x1b" not in output.out + output.err and "\r" not in output.err
     return code, output.out, output.err
