@@ -30,7 +30,7 @@ class Room:
         self.check()
 
     def check(self, numbers: int = 0) -> None:
-        """Raises ValueError if there is no room for so many numbers more."""
+        """Raises ValueError if there is no room for this many more numbers."""
         if self.parameters_left < 0:
             raise ValueError(f"the model has many more weights than the {self.arrays:,} arrays in the file; {REMEDY}")
         if self.numbers_left < numbers:
@@ -68,7 +68,7 @@ def drawing() -> bool:
 
 
 def check_room(numbers: int, allowed: int = 0) -> None:
-    """Raises ValueError within unfilled() if a file has no weights that so many numbers could belong to.
+    """Raises ValueError within unfilled() if the file holds too few weights for an array of this size.
 
     Parameters: numbers : of an array, a table or a list that is about to be made; allowed : as many are always allowed
     """

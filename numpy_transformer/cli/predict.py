@@ -144,7 +144,7 @@ def sentence_vectors(run, reader, rows):
 
 
 def read_after(prompt, text, reader):
-    """The ids of a text with the model's prompt before it; a text without a word is refused as it is without a prompt."""
+    """The ids of a text with the model's prompt before it. A text without words gets no prompt, so that it is refused."""
     return reader.read(prompt + text if prompt and reader.normalize(text) else text)
 
 

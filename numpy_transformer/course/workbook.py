@@ -82,7 +82,7 @@ class Workbook:
     def check(self, exercise, seed=0, seconds=10):
         """Runs and judges the student's file and saves the status. Returns the Verdict, the ProgramRun and the AnswerKey.
 
-        The remedy of a known mistake is told only if the previous check named it too.
+        The remedy of a known mistake is shown only if the previous check named the same mistake.
         """
         if not self.path(exercise).is_file():
             raise ValueError(f"there is no file {self.path(exercise)}; create it with numpy-transformer exercise reset "

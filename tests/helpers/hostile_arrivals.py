@@ -22,7 +22,7 @@ def in_downloads(depth):
 
 
 def tar_with_digits(count):
-    """A tar whose extended header begins with a number of so many digits."""
+    """A tar whose extended header begins with a number of `count` digits."""
     body = b"9" * count + b" path=x\n"
     header = tarfile.TarInfo("pax")
     header.type, header.size = b"x", len(body)

@@ -162,7 +162,7 @@ def bytes_swapped(*parts):
 
 
 def shuffled_columns(*parts):
-    """The outputs of a matrix are in an order that nobody could guess."""
+    """The outputs of a matrix are in a random order."""
     def plant(options, state):
         for name in names_of(state, *parts):
             state[name] = state[name][..., np.random.default_rng(0).permutation(state[name].shape[-1])]

@@ -147,7 +147,7 @@ def split_plain(name):
 
 
 def distinct_names(owners):
-    """Returns {key: name} with different names. Nobody can take another student's name.
+    """Returns {key: name} with different names. A student keeps the name, whatever others are called.
 
     Students of one name whom a system tells apart get its id in brackets. Of several folders, the one that is called
     exactly so keeps the name; the others get theirs in brackets, as it is on the disk.

@@ -72,4 +72,5 @@ def owners_of(item, logins, roster):
     entry = roster.get(login.casefold(), {})
     identifier = entry.get("identifier", "")
     ids = {"github": login, "email" if "@" in identifier else "login": identifier}
-    return [Owner(("github", login.casefold()), entry.get("name") or login, ids, time_from="git does not tell")] if login else []
+    owner = Owner(("github", login.casefold()), entry.get("name") or login, ids, time_from="git does not tell")
+    return [owner] if login else []

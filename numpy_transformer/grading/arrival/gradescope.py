@@ -30,7 +30,8 @@ LARGEST = 1 << 28                               # bytes; the results of all test
 def submissions(text):
     """Returns {folder: ([{"name": ..., "sid": ..., "email": ...}, ...], time or None)}."""
     folders, people, section = {}, [], ""
-    for line in text.replace("\r\n", "\n").split("\n"):         # splitlines() would also split at what a student's name contains
+    # splitlines() would also split at characters that a student's name may contain.
+    for line in text.replace("\r\n", "\n").split("\n"):
         key = KEY.fullmatch(line)
         if key:
             people, section = [], ""

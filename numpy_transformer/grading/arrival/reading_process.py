@@ -65,9 +65,10 @@ class ReadingProcess:
             return
         self.stop()
         package = str(Path(__file__).resolve().parents[3])
-        self.process = subprocess.Popen([sys.executable, "-B", "-X", "utf8", "-c", START, package], cwd=os.path.abspath(os.sep),
-                                        env={**os.environ, **ENVIRONMENT}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, start_new_session=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-B", "-X", "utf8", "-c", START, package], cwd=os.path.abspath(os.sep),
+            env={**os.environ, **ENVIRONMENT}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            start_new_session=True)
         self.answers = queue.SimpleQueue()
         threading.Thread(target=read_lines, args=(self.process.stdout, self.answers), daemon=True).start()
 

@@ -1,6 +1,6 @@
 """Looks through everything that one student handed in for Python source, in folders, archives and notebooks.
 
-Whatever goes wrong while a file is read is said of this file, and the others are read all the same.
+If a file cannot be read, the student is told so about this file, and the other files are still read.
 """
 
 import html
@@ -106,8 +106,8 @@ class Search:
             self.add_problem(item, name, folders, str(error))
         except OutOfTime:
             self.is_over = True
-            self.add_problem(item, name, folders, "was not read to its end, and nothing after it, because reading all that was "
-                             "handed in took too long; hand in only the files with your code")
+            self.add_problem(item, name, folders, "was not read to its end, and nothing after it, because reading all that "
+                             "was handed in took too long; hand in only the files with your code")
         except Exception as error:              # whatever a file can do to a parser is a problem of this file
             self.add_problem(item, name, folders, f"could not be read ({type(error).__name__}); save it again, or hand in a "
                              ".py file")

@@ -1,6 +1,7 @@
 """Reads a class: recognizes the form of its delivery at the top, and asks for one student after the other."""
 
 import itertools
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,18 +81,21 @@ def read_class(path, only=None, layout="auto"):
 def check_path(path):
     """Raises ValueError if there is no folder and no archive at a path."""
     try:
-        path.stat()
+        mode = path.stat().st_mode
     except PermissionError as error:
         raise ValueError(f"cannot read {str(path)!r}: {error.strerror}; change its permissions") from error
-    except OSError:                             # said below
-        pass
-    is_archive = path.is_file() and archives.is_archive(path.name)
-    if path.is_file() and not is_archive:
+    except OSError as error:
+        raise ValueError(no_folder(path)) from error
+    if stat.S_ISREG(mode) and not archives.is_archive(path.name):
         raise ValueError(f"{str(path)!r} is a file, but neither a folder nor a zip of the whole class; name what you "
                          "downloaded of the students' files")
-    if not path.is_dir() and not is_archive:
-        raise ValueError(f"there is no folder {str(path)!r}; name the one with a folder or files of each student, or a "
-                         "zip of the whole class")
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise ValueError(no_folder(path))
+
+
+def no_folder(path):
+    return (f"there is no folder {str(path)!r}; name the one with a folder or files of each student, or a zip of the whole "
+            "class")
 
 
 def read_delivery(place, layout):
@@ -114,7 +118,7 @@ def read_delivery(place, layout):
 
 
 def are_downloads(place, keys):
-    """Returns True if all these folders and archives are downloads of a class. A single student's folder among them decides."""
+    """Returns True if all these folders and archives are downloads of a class, and none is the work of one student."""
     counts = []
     for own in keys:
         try:

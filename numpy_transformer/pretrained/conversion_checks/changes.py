@@ -72,7 +72,9 @@ class Change:
             if isinstance(value, Parameter):
                 found.add(id(value))
                 continue
-            modules = value if isinstance(value, list) else [value if isinstance(value, Module) else owner]
+            modules = [value] if isinstance(value, Module) else [owner]
+            if isinstance(value, list):
+                modules = value
             found |= {id(parameter) for module in modules for parameter in module.parameters()}
         return found
 

@@ -41,7 +41,7 @@ class LanguageTask:
         self.groups = np.unique(np.stack([*before, counted]), axis=1, return_inverse=True)[1].ravel()
 
     def first_part(self, tokens):
-        """Returns an object whose batches are the first rows of these, those with at least so many counted tokens."""
+        """Returns an object with as many of the first rows as are needed for this number of counted tokens."""
         batches, counted = [], 0
         for inputs, targets in self.batches:
             counts = counted + np.cumsum((targets != IGNORE).sum(1))

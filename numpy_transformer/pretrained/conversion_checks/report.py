@@ -87,7 +87,9 @@ def conclusion(diagnosis):
         return str(diagnosis.wrong_rows)
     if diagnosis.says_nothing and not (diagnosis.hint or diagnosis.open_question or diagnosis.findings):
         return SAYS_NOTHING
-    beginning = "After that: " if diagnosis.findings else f"{diagnosis.wrong_rows} " if diagnosis.wrong_rows else ""
+    beginning = f"{diagnosis.wrong_rows} " if diagnosis.wrong_rows else ""
+    if diagnosis.findings:
+        beginning = "After that: "
     number = len({trial.change.done for trial in diagnosis.trials if trial.found == len(diagnosis.findings)})
     hinting = STILL_FAR if leaves_far(diagnosis) else MAY_BE_NEEDED
     for sentence, mistake in ((hinting, diagnosis.hint), (MAY_BE_CHANCE, diagnosis.open_question),

@@ -76,7 +76,7 @@ def multiple(pairs):
 def name_factor(pairs, tolerance):
     """Returns the first expression, such as sqrt(d), -N or N / ln 2, that gives the factor in all pairs, and its letters.
 
-    Quotients and squares are so many that they need three different factors.
+    Quotients and squares are tried only if the pairs have at least three different factors.
     """
     letters = [letter for letter in pairs[0][0] if all(letter in known for known, _ in pairs)] if pairs else []
     several = len({rounded(factor) for _, factor in pairs}) > 2
