@@ -80,6 +80,15 @@ def test_folders_that_differ_in_spaces_or_case_are_different_students(tmp_path):
     assert exact.attempts["01.1"][0].content.endswith(b"# Kim Lee\n")
 
 
+def test_a_path_in_the_zip_of_a_class_never_loses_its_student(tmp_path):
+    """Of a path with more folders than are read, the last 20 names would lead to another student."""
+    deep = {f"Eve/{'d/' * count}Anna/ex01_1.py": "x = 1" for count in range(15, 40)}
+    (tmp_path / "class.zip").write_bytes(zipped({"Anna/ex01_1.py": right("01.1"), **deep, "Zoe/ex01_1.py": right("01.1")}))
+    students = {student.name: student for student in read_class(tmp_path / "class.zip").students}
+    assert set(students) == {"Anna", "Eve", "Zoe"}
+    assert [file.content.decode() for file in students["Anna"].attempts["01.1"]] == [right("01.1")]
+
+
 def test_the_layout_can_be_told(tmp_path):
     lay(tmp_path, {"student/submission_metadata.yml": METADATA, "student/submission_1/ex01_1.py": right("01.1"),
                    "student/anna_12_10001_ex01_2.py": right("01.2")})
