@@ -54,14 +54,17 @@ def key(number):
 
 
 def judged(answer):
-    """The verdict that a student reads. The line is looked for only if nothing else is said, which saves time."""
+    """The verdict that a student reads. The line is looked for only if nothing else is said, which saves time.
+
+    It is looked for longer than a student waits, so that a slow machine finds it, too.
+    """
     run = play(key(answer.number), answer.source)
     verdict = judge(key(answer.number), run)
     if verdict.explained:
         return verdict
     source = answer.source.encode()
     return localize(key(answer.number), verdict, run, choose(answer.number).file,
-                    lambda task: run_task(source, task))
+                    lambda task: run_task(source, task), seconds=3)
 
 
 def names_of(verdict):

@@ -70,9 +70,11 @@ class AdaptedClass:
         def edges(rng):
             return [(note, self.adapted(exercise, arguments)) for note, arguments in exercise.edges(rng)]
 
+        fixed = [name for name in self.fixed if name in exercise.parameters]
+        linked = (*exercise.linked, (exercise.parameters[0], *fixed))       # never another value for a fixed one alone
         if self.component.adapt is not dict:    # the notes of the edge cases would no longer be true
-            return replace(exercise, inputs=inputs, edges=lambda rng: [])
-        return replace(exercise, inputs=inputs, edges=edges)
+            return replace(exercise, inputs=inputs, edges=lambda rng: [], linked=linked)
+        return replace(exercise, inputs=inputs, edges=edges, linked=linked)
 
     def adapted(self, exercise, arguments):
         """Returns an exercise's arguments with the values that the class cannot take replaced."""
