@@ -97,8 +97,10 @@ def test_what_is_drawn_is_what_the_model_attends_to(runs, tmp_path, capsys, monk
 
 
 @pytest.mark.parametrize("picture, more, queries, keys, head", [
-    ("attention", ["--side", "encoder"], "^3␣March␣1999$", "^3␣March␣1999$", "block 0, head 0"),
-    ("attention", ["--target", "1999", "--block", "1"], "^1999", "^1999", "block 1, head 0"),
+    pytest.param("attention", ["--side", "encoder"], "^3␣March␣1999$", "^3␣March␣1999$", "block 0, head 0",
+                 marks=pytest.mark.slow),
+    pytest.param("attention", ["--target", "1999", "--block", "1"], "^1999", "^1999", "block 1, head 0",
+                 marks=pytest.mark.slow),
     ("cross-attention", ["--target", "1999"], "1999$", "^3␣March␣1999$", "block 0, head 0")])
 def test_the_axes_have_the_tokens_of_their_side(picture, more, queries, keys, head, runs, tmp_path, capsys,
                                                 monkeypatch):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from helpers.commands import run
 from helpers.encoder_runs import BASE, FILES, SIZES, SMALL, trained
+from helpers.quick import quick
 
 import numpy_transformer as nt
 from numpy_transformer.data.splits import hold_out_tenth
@@ -134,7 +135,7 @@ def test_few_epochs_need_no_warmup_from_the_user(capsys, runs, tmp_path):
     assert settings["steps"] == 14 > settings["warmup"]
 
 
-@pytest.mark.parametrize("activation", ["swiglu", "silu", "gelu_tanh"])
+@pytest.mark.parametrize("activation", quick(1, ["swiglu", "silu", "gelu_tanh"]))
 @pytest.mark.parametrize("kind", ["mlm", "tagger"])
 def test_all_activations_that_help_offers_train(capsys, runs, tmp_path, kind, activation):
     trained(capsys, kind, tmp_path / "run.npz", *BASE[kind], "--data", runs / FILES[kind], "--activation", activation,

@@ -128,6 +128,7 @@ def test_reviews_are_plain_lower_case_english(data):
         assert 10 < np.mean([len(text.split()) for text, _ in rows]) < 16
 
 
+@pytest.mark.slow
 def test_every_word_is_equally_frequent_in_both_classes(data):
     rows = data.training
     counts = [Counter(word for text, label in rows if label == side for word in set(text.split())) for side in (0, 1)]

@@ -44,6 +44,7 @@ def test_sizes_and_tags(tagged):
         assert set(counts) == set(tagged.types) and max(counts.values()) < 1.4 * min(counts.values())
 
 
+@pytest.mark.slow
 def test_no_sentence_and_no_template_with_the_same_entities_occurs_twice(tagged):
     everything = [sentence for part in lists(tagged) for sentence in part]
     assert len({tuple(words) for words, _ in everything}) == len(everything)

@@ -25,16 +25,19 @@ def of(folder, files):
 
 
 @pytest.mark.parametrize("name, content", [
-    ("x.zip", zipped({f"a/b/c/{FILE}": right("01.1")})), ("x.ZIP", zipped({FILE: right("01.1")})),
-    ("x.tar.gz", tarred({f"a/{FILE}": right("01.1")})), ("x.tgz", tarred({FILE: right("01.1")})),
-    ("x.tar", tarred({FILE: right("01.1")}, "")), ("x.tar.xz", tarred({FILE: right("01.1")}, "xz")),
-    ("x.tar.bz2", tarred({FILE: right("01.1")}, "bz2")), ("x.zip", tarred({FILE: right("01.1")})),
+    ("x.zip", zipped({f"a/b/c/{FILE}": right("01.1")})),
+    ("x.tar.gz", tarred({f"a/{FILE}": right("01.1")})),
     ("x.zip", zipped({"y.zip": zipped({"z.tar.gz": tarred({FILE: right("01.1")})})})),
-    ("x.zip", zipped({f"a\\b\\{FILE}": right("01.1")})), ("x.zip", zipped({f"../../{FILE}": right("01.1")})),
-    ("x.zip", zipped({f"/etc/{FILE}": right("01.1")})),
-    ("x.zip", zipped({f"__MACOSX/._{FILE}": "x", "a/.DS_Store": "x", f"a/{FILE}": right("01.1"), "a/.git/config": "x",
-                      "a/venv/pyvenv.cfg": "x", f"a/venv/{FILE}": "x", "a/.ipynb_checkpoints/ex01_1-checkpoint.ipynb": "x",
-                      "a/__pycache__/ex01_1.pyc": "x"}))])
+    *(pytest.param(*case, marks=pytest.mark.slow) for case in (
+        ("x.ZIP", zipped({FILE: right("01.1")})), ("x.tgz", tarred({FILE: right("01.1")})),
+        ("x.tar", tarred({FILE: right("01.1")}, "")), ("x.tar.xz", tarred({FILE: right("01.1")}, "xz")),
+        ("x.tar.bz2", tarred({FILE: right("01.1")}, "bz2")), ("x.zip", tarred({FILE: right("01.1")})),
+        ("x.zip", zipped({f"a\\b\\{FILE}": right("01.1")})), ("x.zip", zipped({f"../../{FILE}": right("01.1")})),
+        ("x.zip", zipped({f"/etc/{FILE}": right("01.1")})),
+        ("x.zip", zipped({f"__MACOSX/._{FILE}": "x", "a/.DS_Store": "x", f"a/{FILE}": right("01.1"), "a/.git/config": "x",
+                          "a/venv/pyvenv.cfg": "x", f"a/venv/{FILE}": "x",
+                          "a/.ipynb_checkpoints/ex01_1-checkpoint.ipynb": "x",
+                          "a/__pycache__/ex01_1.pyc": "x"}))))])
 def test_what_is_in_an_archive_counts_like_a_file(name, content, tmp_path):
     before = set(tmp_path.parent.rglob("*"))
     student = of(tmp_path / "class", {name: content})

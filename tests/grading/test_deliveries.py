@@ -137,6 +137,7 @@ def test_late_work_loses_what_the_times_of_each_system_say(way, tmp_path, capsys
     assert deviations(pupils, document, system) == []
 
 
+@pytest.mark.slow
 def test_the_class_is_always_the_same_and_has_every_habit(tmp_path):
     pupils = make_class(len(HABITS))
     assert [pupil.habit for pupil in pupils] == list(HABITS) and len({pupil.name for pupil in pupils}) < len(pupils)

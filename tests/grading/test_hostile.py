@@ -119,7 +119,7 @@ def other():
     process.wait()
 
 
-@pytest.mark.parametrize("name", ["bubblewrap", "Landlock"])
+@pytest.mark.parametrize("name", [pytest.param("bubblewrap", marks=pytest.mark.slow), "Landlock"])
 def test_hostile_files_achieve_nothing(name, other, tmp_path):
     layer = need_layer(name)
     write_world(tmp_path, chosen(*SAMPLE))

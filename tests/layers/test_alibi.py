@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.quick import quick
 
 import numpy_transformer as nt
 from numpy_transformer.explorer.document import make_document
@@ -112,8 +113,8 @@ class Uniform(nt.ScaledDotProductAttention):
         return super().score_backward(dscores * 0)
 
 
-@pytest.mark.parametrize("table, setting", [
-    (NORMS, "norm_layer"), (FEED_FORWARDS, "activation"), (POSITIONS, "positions"), (ATTENTIONS, "attention")])
+@pytest.mark.parametrize("table, setting", quick(1, [
+    (ATTENTIONS, "attention"), (NORMS, "norm_layer"), (FEED_FORWARDS, "activation"), (POSITIONS, "positions")]))
 def test_a_new_part_is_one_name_in_a_table_and_no_new_argument(table, setting, monkeypatch):
     new = (lambda sizes, rng: Uniform(sizes.dropout, rng)) if setting == "attention" else Halved
     monkeypatch.setitem(table, "mine", new)
@@ -178,7 +179,7 @@ def test_capped_scores_are_those_of_the_formula_and_meet_bias_and_mask(capped):
         np.testing.assert_allclose(y[0, h, t], wanted, rtol=1e-12)
 
 
-@pytest.mark.parametrize("positions", ["alibi", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("rotary", "learned"))])
+@pytest.mark.parametrize("positions", quick(1, ["alibi", "rotary", "learned"]))
 def test_a_score_change_needs_one_class_and_one_name_in_a_table(capped, positions):
     model = capped(positions=positions)
     assert repr(model).count("score_changes.0: SoftCap(cap=0.3)") == 1          # the two blocks share a line

@@ -248,15 +248,16 @@ def trained(count, seed=0, steps=3, dtype=np.float64):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
 def test_the_same_seed_and_number_of_workers_give_the_same_bits_and_other_numbers_do_not(dtype):
-    runs = {count: trained(count, dtype=dtype) for count in (1, 2, 3)}
+    runs = {count: trained(count, dtype=dtype, steps=2) for count in (1, 2, 3)}
     for count, run in runs.items():
-        again = trained(count, dtype=dtype)
+        again = trained(count, dtype=dtype, steps=2)
         assert_same(again.model, run.model)
         assert again.history == run.history
     assert differ(runs[1].model, runs[2].model) and differ(runs[2].model, runs[3].model)
-    assert differ(runs[2].model, trained(2, seed=1, dtype=dtype).model)
+    assert differ(runs[2].model, trained(2, seed=1, dtype=dtype, steps=2).model)
 
 
 class Draws(nt.Module):
@@ -403,8 +404,8 @@ def replaced(run):
 
 
 @both
-@pytest.mark.parametrize("change", [assigned, moved, *(pytest.param(change, marks=pytest.mark.slow)
-                                                       for change in (loaded, replaced))])
+@pytest.mark.parametrize("change", [moved, *(pytest.param(change, marks=pytest.mark.slow)
+                                             for change in (assigned, loaded, replaced))])
 def test_weights_that_change_between_steps_reach_the_replicas(change):
     runs = [make(language_model(), count) for count in (1, 3)]
     for run in runs:
@@ -430,6 +431,7 @@ def test_a_model_that_is_converted_between_steps_is_converted_in_the_replicas(ki
         assert {replica.model.source_positions.table.dtype for replica in replicas(parallel)} == {np.dtype(np.float32)}
 
 
+@pytest.mark.slow
 @both
 def test_two_trainers_take_turns_on_one_model():
     models = [language_model(), language_model()]
@@ -679,7 +681,8 @@ def are_alive(numbers):
     return [is_alive(number) for number in numbers]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_processes_give_the_same_bits_as_threads(in_processes, monkeypatch, dtype):
     in_process = {count: trained(count, dtype=dtype) for count in (2, 3)}
     monkeypatch.setattr(data_parallel, "can_fork", lambda model: False)
@@ -700,6 +703,7 @@ def test_the_cause_of_an_error_shows_the_traceback_of_the_worker(in_processes):
     assert f'File "{__file__}"' in str(cause) and ", in fail" in str(cause)
 
 
+@pytest.mark.slow
 def test_an_error_that_cannot_be_sent_becomes_one_with_its_name_and_text(in_processes):
     class Local(Exception):
         pass
@@ -769,6 +773,7 @@ class Ignores(nt.Module):
         return self.model.backward(dy)
 
 
+@pytest.mark.slow
 def test_a_batch_that_cannot_be_sent_is_refused_and_the_next_step_works(in_processes):
     run = make(Ignores(), 3)
     ids, targets = batch(0)
@@ -780,6 +785,7 @@ def test_a_batch_that_cannot_be_sent_is_refused_and_the_next_step_works(in_proce
     assert_near(gradients(run.model.model), by_hand(language_model(), batch(0))[1])
 
 
+@pytest.mark.slow
 def test_processes_end_with_their_trainer(in_processes):
     """Also those of a trainer whose pipes another trainer's workers have inherited."""
     first, second = make(language_model(), 3), make(language_model(), 2)
@@ -793,6 +799,7 @@ def test_processes_end_with_their_trainer(in_processes):
     second.step([batch(1)])
 
 
+@pytest.mark.slow
 def test_a_pipe_that_the_parent_closes_has_an_end_although_a_process_has_inherited_it(in_processes):
     source, sink = os.pipe()
     run = make(language_model(), 2)
@@ -803,6 +810,7 @@ def test_a_pipe_that_the_parent_closes_has_an_end_although_a_process_has_inherit
     os.close(source)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("daemon", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_forked_copy_of_a_trainer_has_workers_of_its_own(in_processes, daemon):
     """A daemon is not allowed to start processes, so its workers are threads."""

@@ -48,7 +48,7 @@ def judged(number, source):
 
 
 @pytest.mark.parametrize("number", [
-    pytest.param(number, marks=[] if number in ("01.2", "05.2", "06.1", "12.1") else [pytest.mark.slow])
+    pytest.param(number, marks=[] if number in ("01.2", "06.1") else [pytest.mark.slow])
     for number in numbers("wrong")])
 def test_a_verdict_is_the_same_in_another_language_and_says_nothing_in_english(number, folder, monkeypatch):
     exercise = choose(number)

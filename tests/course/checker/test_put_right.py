@@ -38,6 +38,7 @@ OTHER_FORM = '''def softmax_backward(p, dp):
 '''
 
 
+@pytest.mark.slow
 def test_a_right_step_in_a_form_of_its_own_is_not_blamed():
     """`doubled` and `odd` occur in no solution, and are right: with a value of a solution there, all would be wrong."""
     wrong, source = wrong_answer("01.2", OTHER_FORM, seconds=0)
@@ -52,6 +53,7 @@ def test_a_value_that_is_put_right_makes_the_rest_right():
     assert "the rest of your code gives the correct dz" in render(said)
 
 
+@pytest.mark.slow
 def test_values_are_put_right_in_fresh_cases_only():
     """What is correct in the graded cases never reaches the student's process."""
     wrong, _ = wrong_answer("01.2", OTHER_FORM.replace("/ 2 - 0.5", "/ 2").replace("p * p", "p"), seconds=0)

@@ -30,7 +30,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="processes and folders of 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="a sandbox of Linux")
 
 
-@pytest.fixture(params=list(FIND))
+@pytest.fixture(params=["Landlock", *(pytest.param(name, marks=pytest.mark.slow) for name in FIND if name != "Landlock")])
 def layer(request):
     """Each layer that works here."""
     found = next(layer for layer in layers() if layer.name == request.param)
