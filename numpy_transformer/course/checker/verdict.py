@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...texts import Message, listed, render
+from ..exercises.further_cases import FURTHER
 from ..exercises.observation import changed, same_array
 from .comparison import close, compare_shapes, difference, first_wrong_output, is_close, unlike
 from .messages import (DIAGNOSIS, NO_NAME, REMEDY, about_case, about_count, about_error, about_helper, about_mistakes,
@@ -128,21 +129,25 @@ def check_ending(answer_key, run):
 
 
 def check_errors(answer_key, run):
+    for i, error, said in errors(answer_key, run):
+        if answer_key.cases[i].role not in FURTHER:
+            return diagnose(answer_key, run, "error", error, about_case(answer_key, i), said)
+
+
+def errors(answer_key, run):
+    """Yields the number of each case that ended with an error, the Message about it, and all Messages about it."""
     for i, result in enumerate(run.results):
         if "error" in result.report:
             error = about_error(result.report, answer_key.exercise.paths)
-            said = tuple(filter(None, [error, about_helper(result.report)]))
-            role = answer_key.cases[i].role
-            if role in ("size", "other", "functions"):
-                asked = [PERHAPS_KEPT] * (role == "other")
-                return Verdict("error", "error", error, (*about_case(answer_key, i), *said, *asked))
-            return diagnose(answer_key, run, "error", error, about_case(answer_key, i), said)
+            yield i, error, tuple(filter(None, [error, about_helper(result.report)]))
 
 
 def check_types(answer_key, run):
     exercise = answer_key.exercise
     names = exercise.outputs
     for result in run.results:
+        if "error" in result.report:            # in a further case
+            continue
         kinds = reported(result.report, "kinds", list)
         if len(kinds) != len(names) or len(result.outputs) != len(names):
             return Verdict("fail", "type", about_count(exercise, kinds))
@@ -193,6 +198,13 @@ def check_values(answer_key, run):
         return diagnose(answer_key, run, "values", complaint) if complaint else None
     wrong_output = first_wrong_output(answer_key, run)
     return describe_difference(answer_key, run, *wrong_output) if wrong_output else None
+
+
+def check_further_errors(answer_key, run):
+    """Errors in further cases, if the main cases are right. A mistake that shows only there has no name."""
+    for i, error, said in errors(answer_key, run):
+        asked = [PERHAPS_KEPT] * (answer_key.cases[i].role == "other")
+        return Verdict("error", "error", error, (*about_case(answer_key, i), *said, *asked))
 
 
 def check_other_sizes(answer_key, run):
@@ -324,5 +336,6 @@ def check_float32(answer_key, run):
                 return Verdict("fail", "float32", note, right=True)
 
 
-CHECKS = (check_loading, check_ending, check_errors, check_types, check_shapes, check_values, check_other_values,
-          check_other_sizes, check_functions, check_arguments_unchanged, check_results_kept, check_second_call, check_float32)
+CHECKS = (check_loading, check_ending, check_errors, check_types, check_shapes, check_values, check_further_errors,
+          check_other_values, check_other_sizes, check_functions, check_arguments_unchanged, check_results_kept,
+          check_second_call, check_float32)

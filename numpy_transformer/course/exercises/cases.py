@@ -22,7 +22,7 @@ SIZES = (
     ("one_more_axis", dict(B=3, T=5, S=7, H=2, d=7, D=14, F=10, V=9), "BHT"),
 )
 EQUAL = "TSd", "DFV"                            # the sizes that are equal in the square case
-ROLES = "again", "float32", "size", "other", "functions"
+ROLES = "again", "float32", *further_cases.FURTHER
 LONGEST = 160                                   # characters that describe the arguments of a case
 
 
@@ -63,6 +63,9 @@ def draw_cases(exercise, seed):
         return cases
     single = [as_float32(cases[0])] if has_floats(cases[0]) else []
     other_sizes = [case for case in drawn if case.role] + further_cases.sizes(exercise, stream, ordinary)
+    if exercise.single_row:
+        row = draw_case(exercise, np.random.default_rng([seed, place, 1]), "single_row", SIZES[0][1], "")
+        other_sizes.append(replace(row, sizes={}, role="size"))
     alike = ordinary(further_cases.Alike(np.random.default_rng([seed, place, 0]), stream()))
     redrawn = [case for case in every_size_and_edge(exercise, stream) if not case.role]
     other_values = further_cases.others(exercise, cases, redrawn, alike,

@@ -78,6 +78,7 @@ class Exercise:
         number_sizes : in which of the sizes "tiny", "large" and "mixed" normal numbers are drawn once more
         powers : {argument: power of ten} by which the arguments are multiplied in a further case each, for exercises
             whose normal numbers cannot all be large
+        single_row : True if the arguments (..., n) are drawn once more as a single row, (n,)
         linked : groups of names of arguments that belong together, because one is computed from the others
         words : {key: text}; None: those of its number in texts/
     """
@@ -102,6 +103,7 @@ class Exercise:
     size_letters: str = ""
     number_sizes: tuple = ("tiny", "large", "mixed")
     powers: tuple = ()
+    single_row: bool = False
     linked: tuple = ()
     words: Mapping = None
 

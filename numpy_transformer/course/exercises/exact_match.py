@@ -47,11 +47,19 @@ def draw_unusual_texts(rng, T, P, V=30):
     return predictions, targets, tasks, count
 
 
+def same_digits():
+    """Returns rows of which two are right, and two have only the digits of the right text: 31 4 for 3 14, 33 for 3 3."""
+    predictions = np.array([[31, 4, EOS, 5], [33, EOS, 7, 7], [3, 14, EOS, EOS], [8, 9, EOS, PAD]])
+    targets = np.array([[3, 14, EOS, PAD], [3, 3, EOS, PAD], [3, 14, EOS, PAD], [8, 9, EOS, PAD]])
+    return predictions, targets, np.array([0, 0, 1, 1]), 2
+
+
 def special_answers(rng):
     predictions, targets, tasks, count = draw_answers(rng, 17, 6, 6, 3, 30)
     return [("tasks_1_4", (predictions, targets, np.where(tasks == 1, 3, tasks), count + 2)),
             ("answers_right", draw_answers(rng, 12, 5, 8, 2, 30, kinds=3)),
             ("row_task", draw_answers(rng, 8, 7, 6, 8, 30)),
+            ("same_digits", same_digits()),
             ("empty_texts_long", draw_unusual_texts(rng, 4, 7)),
             ("empty_texts_short", draw_unusual_texts(rng, 7, 4))]
 
@@ -71,7 +79,8 @@ SHARES = "np.bincount(tasks, right, count) / np.maximum(rows, 1)"
 EXERCISES = [
     Exercise(
         "15.2", minutes=15, lines=6,
-        solution=exact_match, reference=by_unframe, edges=special_answers, outputs=("shares",), mistakes=(
+        solution=exact_match, reference=by_unframe, edges=special_answers,
+        further_edges=("same_digits",), outputs=("shares",), mistakes=(
             Mistake("EXM-1", {"prediction[:ends[0]] == target[:ends[1]]": "prediction == target"}),
             Mistake("EXM-2", {
                 "prediction[:ends[0]] == target[:ends[1]]":

@@ -32,7 +32,7 @@ def by_feed_forward_backward(x, W1, b1, W2, dy):
 
 EXERCISES = [
     Exercise(
-        "09.6", minutes=20, lines=6, size_letters="DF", given=(rows,),
+        "09.6", minutes=20, lines=6, single_row=True, size_letters="DF", given=(rows,),
         number_sizes=("tiny", "large"),
         solution=feed_forward_backward, reference=by_feed_forward_backward, inputs=draw_feed_forward,
         outputs=("dx", "dW1", "db1", "dW2", "db2"),

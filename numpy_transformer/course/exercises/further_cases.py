@@ -13,6 +13,7 @@ import numpy as np
 from ..sandbox.inside.case_arguments import BESIDE, Function, parts
 from .observation import observe
 
+FURTHER = "size", "other", "functions"          # roles of these cases
 TINY, LARGE = 1e-6, 1e3                         # factors of all normal numbers of a case
 SMALLEST, LARGEST = -6, 1                       # powers of ten of the factors where sizes differ, and of the rows' own
 ZEROS = 0.15                                    # share of the zeros there, and of the rows that are all zero

@@ -65,7 +65,7 @@ def other_lengths(rng):
 
 EXERCISES = [
     Exercise(
-        "02.1", minutes=15, lines=4,
+        "02.1", minutes=15, lines=4, single_row=True,
         solution=linear_backward, reference=by_linear, inputs=draw_backward, outputs=("dx", "dweight", "dbias"),
         mistakes=(
             Mistake("LIN-1", {"rows.T @ drows": "drows.T @ rows"}),

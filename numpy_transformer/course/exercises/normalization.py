@@ -61,7 +61,7 @@ def by_layer_norm(x, gamma, eps, dy):
 
 EXERCISES = [
     Exercise(
-        "08.1", minutes=10, lines=4,
+        "08.1", minutes=10, lines=4, single_row=True,
         solution=layer_norm, **inputs_and_edges(lambda x, gamma, beta, eps, dy: (x, gamma, beta, eps)),
         reference=lambda x, gamma, beta, eps: package_layer_norm(gamma, beta, eps)(x),
         must_be_zero={"row_mean_y": lambda inputs, outputs: ((outputs[0] - inputs[2]) / inputs[1]).mean(-1)},
@@ -101,7 +101,7 @@ EXERCISES = [
             "by einsum": {"x.var(-1, keepdims=True)":
                           "np.einsum('...i,...i->...', x - mean, x - mean)[..., None] / x.shape[-1]"}}),
     Exercise(
-        "08.2", minutes=30, lines=9,
+        "08.2", minutes=30, lines=9, single_row=True,
         solution=layer_norm_backward, reference=by_layer_norm, outputs=("dx", "dgamma", "dbeta"),
         **inputs_and_edges(lambda x, gamma, beta, eps, dy: (x, gamma, eps, dy)),
         must_be_zero={"rows_dx_sum": lambda inputs, outputs: outputs[0].sum(-1)},

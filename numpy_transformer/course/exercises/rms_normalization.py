@@ -34,7 +34,7 @@ def by_rms_norm(x, gamma, eps, dy):
 
 EXERCISES = [
     Exercise(
-        "16.1", minutes=5, lines=2,
+        "16.1", minutes=5, lines=2, single_row=True,
         solution=rms_norm, reference=lambda x, gamma, eps: package_rms_norm(gamma, eps)(x),
         **inputs_and_edges(lambda x, gamma, beta, eps, dy: (x, gamma, eps)),
         mistakes=(
@@ -54,7 +54,7 @@ EXERCISES = [
                                                                    "keepdims=True)\n"
                                    "                                / math.sqrt(len(gamma)), math.sqrt(eps))"}}),
     Exercise(
-        "16.2", minutes=20, lines=6,
+        "16.2", minutes=20, lines=6, single_row=True,
         solution=rms_norm_backward, reference=by_rms_norm, outputs=("dx", "dgamma"),
         **inputs_and_edges(lambda x, gamma, beta, eps, dy: (x, gamma, eps, dy)),
         mistakes=(

@@ -40,7 +40,7 @@ ROW_SUM = "(p * dp).sum(-1, keepdims=True)"
 
 EXERCISES = [
     Exercise(
-        "01.1", minutes=10, lines=2,
+        "01.1", minutes=10, lines=2, single_row=True,
         solution=softmax, reference=lambda z: PackageSoftmax()(z), outputs=("p",), edges=large_logits,
         inputs=lambda rng, n: (rng.standard_normal((*n.lead, n.V)),),
         must_be_zero={"rows_p_sum": lambda inputs, outputs: outputs[0].sum(-1) - 1},
@@ -74,7 +74,7 @@ EXERCISES = [
         ),
         alternatives={"with the logarithm": {f"p / {SUM}": f"np.exp(z - {MAXIMUM} - np.log({SUM}))"}}),
     Exercise(
-        "01.2", minutes=10, lines=1,
+        "01.2", minutes=10, lines=1, single_row=True,
         number_sizes=("tiny", "mixed"),
         powers=({"dp": 3},),
         solution=softmax_backward, reference=by_softmax_backward, inputs=probabilities, outputs=("dz",),

@@ -59,7 +59,7 @@ SILU = "g / (1 + np.exp(-g))"
 
 EXERCISES = [
     Exercise(
-        "09.4", minutes=10, lines=4, size_letters="DF",
+        "09.4", minutes=10, lines=4, single_row=True, size_letters="DF",
         number_sizes=("tiny",), powers=POWERS,
         solution=swiglu, reference=lambda x, *weights: gated(*weights)(x), inputs=draw_gated, edges=far_gates,
         mistakes=(
@@ -75,7 +75,7 @@ EXERCISES = [
         ),
         alternatives={"with tanh": {SILU: "g * (1 + np.tanh(g / 2)) / 2"}}),
     Exercise(
-        "09.5", minutes=30, lines=10, size_letters="DF", given=(rows,),
+        "09.5", minutes=30, lines=10, single_row=True, size_letters="DF", given=(rows,),
         number_sizes=("tiny",), powers=(*POWERS, {"dy": 3}),
         solution=swiglu_backward, reference=by_swiglu_backward, outputs=("dx", "dWg", "dWu", "dWd"),
         inputs=lambda rng, n: (*draw_gated(rng, n), rng.standard_normal((*n.lead, n.D))),
