@@ -45,7 +45,7 @@ def unlike(dtype, right):
 
 def compare_shapes(shape, right):
     """Returns the Message about how a wrong shape differs from the correct one."""
-    if [n for n in shape if n > 1] == [n for n in right if n > 1]:
+    if [n for n in shape if n != 1] == [n for n in right if n != 1]:
         return Message("comparison.shape.size_1")
     if len(shape) > len(right):
         return Message("comparison.shape.too_many")

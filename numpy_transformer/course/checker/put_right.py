@@ -16,7 +16,8 @@ from .comparison import values_agree
 from .intermediates import ARGUMENT
 from .messages import DIAGNOSIS, shortened
 
-MOST_SUSPECTS, MOST_CANDIDATES = 5, 14          # values that are put right, and correct values tried for each
+MOST_SUSPECTS, MOST_DOUBTFUL = 5, 6             # values that are put right
+MOST_CANDIDATES = 14                            # correct values tried for each
 MOST_CORRECT = 3                                # variables that are named
 LARGEST_PUT = 5000                              # entries of a value that is put right
 MOST_LINES = 10 ** 6
@@ -37,14 +38,20 @@ def first_wrong_value(wrong):
 
 
 def suspects(wrong):
-    """Returns the nodes whose values occur in no correct solution at all, those that nothing suspicious feeds first."""
+    """Returns the nodes whose values occur in no correct solution at all, those that nothing suspicious feeds first.
+
+    Then come those that have the entries of a correct value in another shape, and those of which the values alone say
+    nothing, such as integers.
+    """
     values, comparisons, _ = wrong.traced
     roots = all_of(wrong.wrong_roots)
     suspicious = set.intersection(*(set(comparison.suspicious(roots)) for comparison in comparisons))
     first = {number for comparison in comparisons for number in comparison.first_wrong(roots)} & suspicious
-    order = [number for group in (first, suspicious - first)
-             for number in sorted(group, key=lambda number: (values.nodes[number].line, number))]
-    return [number for number in order if values.rows.get(number) and not values.groups[number]][:MOST_SUSPECTS]
+    doubtful = {number for number in comparisons[0].upstream(roots) - suspicious
+                if values.nodes[number].text and not values.nodes[number].is_part}
+    order = [[number for number in sorted(group, key=lambda number: (values.nodes[number].line, number))
+              if values.rows.get(number) and not values.groups[number]] for group in (first, suspicious - first, doubtful)]
+    return [*(order[0] + order[1])[:MOST_SUSPECTS], *order[2][:MOST_DOUBTFUL]]
 
 
 def candidates(wrong, number):
@@ -123,7 +130,7 @@ def confirmed(wrong, tried):
         if not same or all(is_returned(wrong, number, j) for j in same) and comes_from_correct_values(wrong, number):
             results.append((number, bool(same), [names[j] for j in same or made_right]))
     order = [number for number, _, _ in tried]
-    yield from sorted(results, key=lambda result: (order.index(result[0]), result[1]))
+    yield from sorted(results, key=lambda result: (result[1], order.index(result[0])))      # what is returned, last
 
 
 def is_returned(wrong, number, j):

@@ -12,6 +12,7 @@ from .comparison import close, compare_shapes, difference, first_wrong_output, i
 from .messages import (DIAGNOSIS, NO_NAME, REMEDY, about_case, about_count, about_error, about_helper, about_mistakes,
                        about_order, about_parameters, about_type, reported, without_equal_alternatives)
 from .relations import explains_everything, relations
+from .relations.arguments import unused
 
 SEQUENCES = "list", "tuple", "range", "MaskedArray", "matrix"       # types that NumPy can convert to arrays
 WRONG_VALUES = "error", "type", "shape", "finite", "values"          # stages at which a mistake may be anywhere in the code
@@ -274,6 +275,7 @@ def explain(answer_key, run, right=False):
     if right or exercise.hides_answers:         # a relation would give the answer away
         return [], ()
     sentences, facts = relations(answer_key, answers)
+    sentences = sentences or list(filter(None, [unused(answer_key, run.results)]))
     return [NO_NAME, *(Message(DIAGNOSIS, said=sentence) for sentence in sentences), *facts], ()
 
 

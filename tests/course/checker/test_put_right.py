@@ -64,6 +64,25 @@ def test_values_are_put_right_in_fresh_cases_only():
     assert sent.cases == wrong.fresh.main_cases != wrong.answer_key.main_cases
 
 
+MERGED_WRONGLY = '''def multi_head_backward(x, w_q, w_k, w_v, dq, dk, dv):
+    rows = x.reshape(-1, x.shape[-1])
+    gq = dq.reshape(x.shape)
+    gk, gv = merge_heads(dk), merge_heads(dv)
+    dw_q = rows.T @ gq.reshape(rows.shape)
+    dw_k = rows.T @ gk.reshape(rows.shape)
+    dw_v = rows.T @ gv.reshape(rows.shape)
+    return gq @ w_q.T + gk @ w_k.T - gv @ w_v.T, dw_q, dw_k, dw_v
+'''
+
+
+@pytest.mark.slow
+def test_the_entries_of_an_argument_in_another_order_are_put_right():
+    """The entries of gq alone say nothing: dq may be reshaped on a right way, too."""
+    wrong, source = wrong_answer("07.3", MERGED_WRONGLY, seconds=0)
+    said = first_wrong_value(wrong)
+    assert lines_named(said) == {line_of(source, "gq =")} and "the rest of your code gives the correct dw_q" in render(said)
+
+
 @pytest.mark.parametrize("statement, kinds", [
     ("B, T = x.shape", {"unpacking"}), ("if x.shape[0] == 3:\n        x = -x", {"shape test"}),
     ("y = x if x.ndim > 1 else -x", {"shape test"})])

@@ -42,11 +42,18 @@ from numpy_transformer.texts import render
     ("return dw, dx", "dx is the correct dw in every case."),
     ("return x, dw", "dx is the argument x in every case."),
     ("return -dx, dw.T", "dx is the correct result times -1 in every case."),
+    ("return dx, -dw[None]", "dw is the correct result times -1 (once its axes of size 1 are put right) in every case."),
+    ("return (dx.T if len(x) > 5 else np.sin(dx)), dw", "dx is the correct result transposed in cases"),
+    ("return np.where(abs(x) > 1.2, np.sin(dx) + x, dx), dw", "dx is wrong only where |x| is larger than about 1.2"),
+    ("return np.where(x < -1.2, 0 * dx, dx), dw", "dx is wrong only where x is smaller than about -1.2: the wrong entries are 0"),
 ])
 def test_relations(wrong, sentence):
     verdict = said(wrong)
     assert verdict.status == "fail" and not verdict.mistakes and not verdict.right
     assert any(line.startswith(f"DIAGNOSIS {sentence}") for line in verdict.sentences), verdict.sentences
+
+
+UNUSED = "Your answer stayed the same when only p was changed. The correct answer did not."
 
 
 @pytest.mark.parametrize("wrong, sentence", [
@@ -61,12 +68,12 @@ def test_relations(wrong, sentence):
     ("return loss, w", "y is the argument w in every case."),
     ("return loss, w - x", "y is the argument w minus the argument x in every case."),
     ("return loss, w * x", "y is the argument x times the argument w, entry by entry, in every case."),
-    ("return loss, w * x + w", None),
+    ("return loss, w * x + w", UNUSED),
     ("return 3 * loss, y", "loss is the correct result times 3 in every case."),
     ("return loss, y if x.any() else -y - 1", "y is -1 in every entry wherever it is wrong."),
     ("return loss + 1, y", "loss is the correct result plus 1 in every case."),
     ("return loss + len(x), y", None),          # any number is some multiple of the right one
-    ("return loss, y[:0]", None),
+    ("return loss, y[:0]", UNUSED),
     ("return loss, y[..., :1].sum() + 0 * y", "y repeats one number in every entry (does a sum run over too many axes?) in every case."),
 ])
 def test_relations_with_other_cases(wrong, sentence):
@@ -167,6 +174,23 @@ def test_relations_in_exercises(number, old, new, sentence):
     assert source.count(old) == 1
     found = diagnoses(judge(key, play(key, source.replace(old, new))))
     assert len(found) == 1 and found[0].startswith(sentence), found
+
+
+@pytest.mark.parametrize("number, old, new, sentence", [
+    ("19.3", "d_model", "512", "Your answer stayed the same when only d_model was changed. The correct answer did not."),
+    ("08.1", " + eps", " + 1e-12", "Your answer stayed the same when only eps was changed. The correct answer did not."),
+    ("08.1", "x_hat + beta", "np.sin(x_hat) + beta", None),
+])
+def test_an_argument_without_effect_is_told(number, old, new, sentence):
+    exercise = dataclasses.replace(choose(number), mistakes=())
+    key, head = AnswerKey(exercise, 0), exercise.edited()
+    start = head.index("return")
+    body = head[:start].rpartition("\n\n")[2] + head[start:]
+    assert old in body
+    source = head.replace(body, body.replace(old, new).replace(f"def noam_rate(step, {new}", "def noam_rate(step, d_model"))
+    sentences = judge(key, play(key, source)).sentences
+    assert any("stayed the same" in line for line in sentences) == bool(sentence)
+    assert sentence is None or f"DIAGNOSIS {sentence}" in sentences
 
 
 def test_a_region_with_nothing_but_zeros_is_no_evidence():

@@ -12,6 +12,7 @@ SEVERAL = {"every_second_from_first", "every_second_from_second", "outside_first
 INSIDE = {"outside_first": "first", "outside_last": "last"}
 ZERO_EXPECTED = Message("relations.region.zero_expected")
 MOST_LINES = 4                                  # rows or columns that a sentence lists
+FEWEST_WRONG, FEWEST_RIGHT = 4, 10               # entries that a limit has to separate
 LIKELY = math.log(1e-3)                         # entries that lie in a region by chance are no reason to name it
 
 
@@ -46,6 +47,35 @@ def place(pairs):
         return Message("relations.correct_only.region", region=region(INSIDE[key_of(name)], **name.values))
     key, factor = ("region", {}) if name == ZERO_EXPECTED else what_is_there(pairs)
     return Message(f"relations.wrong_only.{key}", region=name, **factor)
+
+
+def limit(pairs):
+    """Where an argument of the same shape, or its absolute value, lies beyond a number: there all entries are wrong."""
+    if not all(p.same_shape and p.right.size > 1 and p.bad.any() for p in pairs):
+        return None
+    bad = np.concatenate([p.bad.ravel() for p in pairs])
+    if bad.sum() < FEWEST_WRONG or (~bad).sum() < FEWEST_RIGHT:
+        return None
+    for name, _ in arguments(pairs[0], "f"):
+        arrays = [dict(arguments(p, "f"))[name] for p in pairs]
+        if not all(y.shape == p.right.shape for p, y in zip(pairs, arrays)):
+            continue
+        values = np.concatenate([y.ravel() for y in arrays])
+        for size, kind in ((values, ""), (abs(values), "size_")):
+            for sign, side in ((1, "larger"), (-1, "smaller")):
+                least, most = min(sign * size[bad]), max(sign * size[~bad])
+                if most < least and most * least > 0:
+                    number = sign * short_number_between(most, least)
+                    key, factor = what_is_there(pairs)
+                    return Message(f"relations.wrong_only.{key}", region=region(kind + side, name=name, limit=number), **factor)
+    return None
+
+
+def short_number_between(low, high):
+    """Returns the number between these that has the fewest digits."""
+    middle = (low + high) / 2
+    numbers = (rounded(middle, digits) for digits in range(1, 16))
+    return next((number for number in numbers if low <= number <= high), middle)
 
 
 def wrong_lines(name, pairs):

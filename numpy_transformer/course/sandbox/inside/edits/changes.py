@@ -86,7 +86,7 @@ def change_constant(node, site):
             elif not negative:
                 yield kind, ast.UnaryOp(ast.USub(), ast.Constant(-other))
     elif isinstance(value, float):
-        for other in (2 * value, value / 2, value + 1, -value):
+        for other in (0.0, 2 * value, value / 2, value + 1, -value):
             yield kind, ast.Constant(other) if other >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-other))
 
 
@@ -98,7 +98,8 @@ def is_axis(site):
         return parent.arg in ("axis", "axes")
     if isinstance(parent, ast.Subscript):
         return isinstance(parent.value, ast.Attribute) and parent.value.attr == "shape"
-    return isinstance(parent, ast.Call) and function_name(parent) in (*REDUCTIONS, "transpose", "swapaxes", "moveaxis")
+    is_method = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute)     # not max(a, 1)
+    return is_method and function_name(parent) in (*REDUCTIONS, "transpose", "swapaxes", "moveaxis")
 
 
 def function_name(call):

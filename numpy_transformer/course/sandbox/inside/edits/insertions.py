@@ -72,8 +72,10 @@ def exchange(node, site, terms):
 
 
 def may_lack(node, site):
-    """True for a value that may lack a step or a factor."""
-    return isinstance(node, NAMED) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load) and not inside_index(site)
+    """True for a value that may lack a step or a factor. A limit in the other form would only hide in such a change."""
+    is_compared = isinstance(site.parent, ast.Compare) and isinstance(site.parent.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+    is_read = isinstance(node, NAMED) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+    return is_read and not is_compared and not inside_index(site)
 
 
 def wrap(node, site, terms):
