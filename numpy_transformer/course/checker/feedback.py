@@ -55,7 +55,8 @@ def most_useful_first(verdict):
     others = [line for line in lines if line not in diagnosis and not (line == NO_NAME and diagnosis)]
     if verdict.stage in ("finite", "values"):
         return first + others
-    return [line for line in others if line != NO_NAME] + first
+    others = [line for line in others if line != NO_NAME]
+    return [*others[:2], *first, *others[2:]]   # after the case and what went wrong there
 
 
 def is_place(line):

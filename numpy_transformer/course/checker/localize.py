@@ -19,13 +19,16 @@ from dataclasses import replace
 import numpy as np
 
 from ...texts import Message, listed
+from ..exercises.observation import Observation
 from ..sandbox import ProgramTask
-from ..sandbox.inside.fingerprints import BAD, fingerprint
+from ..sandbox.inside.fingerprints import AXES, BAD, PROJECTED, SHAPE, TOTAL, fingerprint
 from ..sandbox.protocol import read_case, read_edit, read_nodes, read_tried, read_values
 from .comparison import is_close, unlike
-from .intermediates import Comparison, SolutionValues, Values, same_shape, same_sums
+from .intermediates import CLOSE, Comparison, SolutionValues, Values, same_shape, same_sums
 from .messages import DIAGNOSIS, about_order, reported, shortened
 from .put_right import all_of, first_wrong_value
+from .relations.pairs import make_pairs
+from .relations.whole_arrays import DEPENDS, multiple
 from .verdict import is_unexplained
 
 SLOW = 3.0                                      # seconds; an answer that takes longer is not run again
@@ -38,6 +41,7 @@ EDITS = ("operator", "order", "sign", "comparison", "condition", "constant", "ax
 CERTAIN = ("operator", "sign", "comparison", "condition", "axis", "keepdims", "call", "argument", "transposition", "index",
            "power", "operand", "statement")     # kinds that explain one of several wrong outputs
 ADDING = "operand", "factor", "call", "axis", "sign", "power"       # kinds of edits that may add what is missing
+STEPS = "call", "axis", "transposition"         # kinds of edits that add a step, but no other value
 OF_TYPES = "call", "argument"                   # kinds of edits that explain a wrong type
 SOLUTION_VALUES = weakref.WeakKeyDictionary()   # {AnswerKey: SolutionValues}
 
@@ -120,8 +124,10 @@ class WrongAnswer:
         complete = [number for number, right in equal.items() if all(right)]
         partial = [number for number, right in equal.items()
                    if any(right[j] for j in wrong) and all(right[j] for j in range(len(right)) if j not in wrong)]
+        multiples = [number for number, rows in tried.items() if all(
+            is_multiple(rows[j], expected[j]) if j in wrong else equal[number][j] for j in range(len(rows)))]
         return self.confirmed_edits(complete, kinds) or self.confirmed_edits(
-            partial, [kind for kind in kinds if kind in CERTAIN], partial=True)
+            partial, [kind for kind in kinds if kind in CERTAIN], partial=True) or self.edits_to_a_multiple(multiples, kinds)
 
     def confirmed_edits(self, numbers, kinds, partial=False):
         """Returns Messages about the best of these edits that make outputs right in all cases.
@@ -154,6 +160,46 @@ class WrongAnswer:
         names = self.answer_key.exercise.outputs
         made_right = [names[j] for j in sorted(chosen[0][1])] if len(before | chosen[0][1]) < len(names) else []
         return about_places([edit for edit, _ in chosen][:1 if is_guess or made_right else 2], made_right)
+
+    def edits_to_a_multiple(self, numbers, kinds):
+        """Returns a Message about an edit that makes all wrong outputs a multiple of the correct ones in all cases, or [].
+
+        An answer with two mistakes may need this edit and a factor. An output that is a multiple without it needs no place.
+        """
+        seen, right = self.observations[self.smallest].outputs, self.expected[self.smallest].outputs
+        if seen and any(is_multiple(*(np.array(fingerprint(y[j]), float) for y in (seen, right))) for j in self.wrong_outputs()):
+            return []
+        edits = {number: read_edit(self.records, number) for number in numbers}
+        edits = {number: edit for number, edit in edits.items()
+                 if edit and edit.kind in kinds and edit.kind in (STEPS if edit.inserts else CERTAIN)}
+        tried = sorted(edits, key=lambda number: (*rank(edits[number], set()), number))[:MOST_TRIED]
+        records = self.rerun(self.cases, edits=tried) if tried else []
+        for position, number in enumerate(tried):
+            relations = self.multiples(records, position)
+            if relations:
+                names = self.answer_key.exercise.outputs
+                wrong = [names[j] for j in self.wrong_outputs()]
+                return [Message(DIAGNOSIS, said=about_edit("multiple", edits[number], names=listed(wrong), relation=Message(
+                    relations[0].kind, **relations[0].values, n=len(wrong))))]
+        return []
+
+    def multiples(self, records, position):
+        """Returns the Messages about the factor of each wrong output of an edited program; [] if not all have the same."""
+        pairs = [[] for _ in self.answer_key.exercise.outputs]
+        for key, start in ((self.answer_key, 0), (self.fresh, len(self.answer_key.main_cases))):
+            answers = []
+            for i, (case, expected) in enumerate(zip(key.main_cases, key.expected), position * len(self.cases) + start):
+                outputs, _, report = read_case(records, case, i, len(expected.outputs))
+                if "error" in report or len(outputs) != len(pairs) or any(y is None for y in outputs):
+                    return []
+                answers.append(Observation(tuple(outputs)))
+            for group, more in zip(pairs, make_pairs(key, answers)):
+                group += more
+        wrong = self.wrong_outputs()
+        if not all(p.fine for j, group in enumerate(pairs) if j not in wrong for p in group):
+            return []
+        relations = [multiple(pairs[j]) for j in wrong]
+        return relations if relations[0] and relations[0].kind != DEPENDS and len(set(relations)) == 1 else []
 
     def right_outputs(self, records, cases, expected, position):
         """Returns for each output whether it is right in all cases.
@@ -252,6 +298,15 @@ def fits(numbers, output):
 def has_fingerprint(row, right):
     """Returns True if a fingerprint of an output is that of the expected one."""
     return bool(same_shape(right[None], row)[0] and same_sums(right[None], row)[0] and row[BAD] == right[BAD])
+
+
+def is_multiple(row, right):
+    """Returns True if a fingerprint of an output with several entries is that of a multiple of the expected one."""
+    if not same_shape(right[None], row)[0] or row[BAD] or right[BAD] or np.prod(right[SHAPE:SHAPE + int(right[AXES])]) < 2:
+        return False
+    factor = np.vdot(right[PROJECTED:], row[PROJECTED:]) / max(np.vdot(right[PROJECTED:], right[PROJECTED:]), 1e-300)
+    scaled = np.append(abs(factor) * right[TOTAL], factor * right[PROJECTED:])
+    return bool(factor and np.all(abs(row[TOTAL:] - scaled) <= CLOSE * scaled[0]))
 
 
 def rank(edit, lines):

@@ -193,7 +193,7 @@ def names_of(values, right, line):
     """Returns the names of the last variables before this line that have a correct value."""
     nodes = [values.nodes[number] for number in sorted(right)]
     changed = collections.Counter(node.name for node in values.nodes)           # a name may get another value later
-    return [*dict.fromkeys(node.name for node in nodes
+    return [*dict.fromkeys(f"`{node.name}`" for node in nodes
                            if node.name and node.line < line and changed[node.name] == 1)][-MOST_CORRECT:]
 
 

@@ -67,6 +67,9 @@ EXERCISES = [
             Mistake("SPAN-6", {"            inside = None\n": "            pass\n"}),
             Mistake("SPAN-7", {"entity_type != inside": "kind == 2"}),
             Mistake("SPAN-8", {"            inside = None\n": "            inside = entity_type\n"}),
+            Mistake("SPAN-8b", {
+                "            inside = None\n": "            inside = entity_type\n",
+                "            found[-1][1] = i + 1": "            if found and found[-1][1] == i:\n                found[-1][1] = i + 1"}),
             Mistake("SPAN-11", {"[i, i + 1, entity_type]": "[i, 1, entity_type]", "[1] = i + 1": "[1] += 1"}),
             Mistake("SPAN-13", {"np.array(found, int).reshape(-1, 3)": "np.array(found, int)"}),
             Mistake("SPAN-14", {"found[-1][1] = i + 1": "pass"}),

@@ -47,10 +47,11 @@ def draw_unusual_texts(rng, T, P, V=30):
     return predictions, targets, tasks, count
 
 
-def same_digits():
-    """Returns rows of which two are right, and two have only the digits of the right text: 31 4 for 3 14, 33 for 3 3."""
-    predictions = np.array([[31, 4, EOS, 5], [33, EOS, 7, 7], [3, 14, EOS, EOS], [8, 9, EOS, PAD]])
-    targets = np.array([[3, 14, EOS, PAD], [3, 3, EOS, PAD], [3, 14, EOS, PAD], [8, 9, EOS, PAD]])
+def same_digits(rng):
+    """Draws rows of which two are right, and two have only the digits of the right text, such as 34 5 for 3 45."""
+    a, b, c, d = map(int, rng.integers(FIRST, 10, 4))
+    predictions = np.array([[10 * a + b, c, EOS, a], [10 * c + d, EOS, b, b], [a, 10 * b + c, EOS, EOS], [d, c, EOS, PAD]])
+    targets = np.array([[a, 10 * b + c, EOS, PAD], [c, d, EOS, PAD], [a, 10 * b + c, EOS, PAD], [d, c, EOS, PAD]])
     return predictions, targets, np.array([0, 0, 1, 1]), 2
 
 
@@ -59,7 +60,7 @@ def special_answers(rng):
     return [("tasks_1_4", (predictions, targets, np.where(tasks == 1, 3, tasks), count + 2)),
             ("answers_right", draw_answers(rng, 12, 5, 8, 2, 30, kinds=3)),
             ("row_task", draw_answers(rng, 8, 7, 6, 8, 30)),
-            ("same_digits", same_digits()),
+            ("same_digits", same_digits(rng)),
             ("empty_texts_long", draw_unusual_texts(rng, 4, 7)),
             ("empty_texts_short", draw_unusual_texts(rng, 7, 4))]
 

@@ -165,6 +165,10 @@ EXERCISES = [
             Mistake("FND-03.3b", {
                 "np.random.default_rng(0).standard_normal((2, 3, 4))": "np.zeros((2, 3, 4))"},
                 shown_by=lambda ids, dy: not dy.any()),
+            Mistake("FND-03.3c", {
+                "return ids, np.random.default_rng(0).standard_normal((2, 3, 4))":
+                    "return ids, np.arange(6).reshape(2, 3, 1) * np.array([[[0], [1], [0]], [[0], [1], [1]]])"},
+                shown_by=lambda ids, dy: dy.any() and len(np.unique(ids)) < ids.size),
         )),
     Exercise(
         "06.5", minutes=5, lines=1, size_letters="TS", kind="find the bug",
@@ -177,6 +181,9 @@ EXERCISES = [
                 "[[5, 6, 7, 8], [5, 6, 0, 0]]": "[[5, 6, 0, 0]]",
                 "(2, 3, 4)": "(1, 3, 4)"}, shown_by=lambda scores, ids: len(ids) == 1),
             Mistake("FND-06.5c", {"[5, 6, 0, 0]": "[5, 6, 1, 1]"}, shown_by=lambda scores, ids: ids.all()),
+            Mistake("FND-06.5d", {
+                "standard_normal((2, 3, 4))": "standard_normal((2, 3, 4)) - 900 * np.array([0, 0, 1, 1])"},
+                shown_by=lambda scores, ids: not same_padding(ids)),
         )),
     Exercise(
         "01.7", minutes=5, lines=1, kind="find the bug",

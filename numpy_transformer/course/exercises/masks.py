@@ -12,7 +12,7 @@ def causal_mask(T):
 
 
 def one_and_many(rng):
-    return [("token", (1,)), ("many_tokens", (int(rng.integers(100, 300)),))]
+    return [("token", (1,)), ("many_tokens", (int(rng.integers(100, 300)),)), ("long_text", (int(rng.integers(520, 600)),))]
 
 
 def padding_mask(ids, pad_id):
@@ -72,7 +72,7 @@ EXERCISES = [
     Exercise(
         "06.1", minutes=5, lines=1,
         solution=causal_mask, reference=lambda T: layers.causal_mask(T)[0, 0], outputs=("mask",),
-        inputs=lambda rng, n: (int(rng.integers(3, 40)),), edges=one_and_many,
+        inputs=lambda rng, n: (int(rng.integers(3, 40)),), edges=one_and_many, further_edges=("long_text",),
         must_be_zero={"row_t_allow": lambda inputs, outputs: outputs[0].sum(1) - np.arange(1, inputs[0] + 1)},
         mistakes=(
             Mistake("MSK-1", {"np.tri(T, dtype=bool)": "np.ones((T, T), dtype=bool)"}),

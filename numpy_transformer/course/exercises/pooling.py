@@ -133,6 +133,7 @@ EXERCISES = [
             Mistake("MNB-4", {
                 "token_mask / count.astype(dy.dtype)": "np.ones(token_mask.shape, dy.dtype) / token_mask.shape[-1]"}),
             Mistake("MNB-5a", {"share = token_mask /": "share = ~token_mask /"}),
+            Mistake("MNB-5c", {"np.maximum(token_mask.sum": "np.maximum((~token_mask).sum"}),
             Mistake("MNB-5b", {"    count =": "    token_mask = ~token_mask\n    count ="}),
             Mistake("MNB-6", {"np.maximum(token_mask.sum(-1, keepdims=True), 1)": "token_mask.sum(-1, keepdims=True)"}),
             Mistake("MNB-7", {

@@ -22,7 +22,8 @@ def draw_sizes(rng, n):
 
 def odd_and_long(rng):
     return [("odd_number_features", (int(rng.integers(4, 12)), 2 * int(rng.integers(3, 20)) + 1)),
-            ("many_positions", (int(rng.integers(100, 300)), 2 * int(rng.integers(10, 40))))]
+            ("many_positions", (int(rng.integers(100, 300)), 2 * int(rng.integers(10, 40)))),
+            ("long_text", (int(rng.integers(5010, 5500)), 4))]
 
 
 def by_layer(T, D):
@@ -38,7 +39,7 @@ EXERCISES = [
     Exercise(
         "04.1", minutes=15, lines=6,
         solution=sinusoidal_positions, reference=by_layer, inputs=draw_sizes, outputs=("PE",),
-        edges=odd_and_long,
+        edges=odd_and_long, further_edges=("long_text",),
         must_be_zero={"sin_cos_pair": circles},
         mistakes=(
             Mistake("PE-1", {"np.arange(0, D, 2) / D": "np.arange((D + 1) // 2) / D"}),

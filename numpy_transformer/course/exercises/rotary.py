@@ -51,7 +51,9 @@ EXERCISES = [
         solution=rotary, reference=lambda x, offset: RotaryEmbedding(x.shape[-1]).astype(np.float64)(x, offset),
         inputs=draw_rotary, outputs=("y",),
         edges=lambda rng: [("from_position_0", (rng.standard_normal((2, 4, 8)), 0)),
-                           ("far_into_text", (rng.standard_normal((3, 2, 8)), 500))],
+                           ("far_into_text", (rng.standard_normal((3, 2, 8)), 500)),
+                           ("long_text", (rng.standard_normal((2, 2, 4)), int(rng.integers(8200, 9000))))],
+        further_edges=("long_text",),
         must_be_zero={"length_x_stay": length_change},
         mistakes=(
             Mistake("ROP-1a", {
@@ -70,6 +72,10 @@ EXERCISES = [
             Mistake("ROP-5b", {"np.arange(0, d, 2) / d": "np.arange(d // 2) / d"}),
             Mistake("ROP-5c", {"np.arange(0, d, 2) / d": "2 * np.arange(0, d, 2) / d"}),
             Mistake("ROP-7", {"offset + np": "np"}),
+            Mistake("ROP-15", {
+                "cos, sin = np.cos(angles), np.sin(angles)": "cos, sin = np.tile(np.cos(angles), 2), np.tile(np.sin(angles), 2)",
+                "a * cos - b * sin": "a * cos[..., 0::2] - b * sin[..., 0::2]",
+                "a * sin + b * cos": "a * sin[..., 1::2] + b * cos[..., 1::2]"}),
         ),
         alternatives={
             "complex numbers": {"a, b = x[..., 0::2], x[..., 1::2]": "turned = (x[..., 0::2] + 1j * x[..., 1::2]) * "
@@ -101,6 +107,10 @@ EXERCISES = [
                     "dx = dy.copy()\n    da, db = dx[..., 0::2], dx[..., 1::2]"}),
             Mistake("ROP-3c", {"np.empty_like(dy)": "dy"}),
             Mistake("ROP-9", {"(dy, cos, sin)": "(dy, sin, cos)"}),
+            Mistake("ROP-15", {
+                "    dx = np": "    cos, sin = np.tile(cos, 2), np.tile(sin, 2)\n    dx = np",
+                "da * cos + db * sin": "da * cos[..., 0::2] + db * sin[..., 0::2]",
+                "db * cos - da * sin": "db * cos[..., 1::2] - da * sin[..., 1::2]"}),
             Mistake("ROP-13", {"da * cos + db * sin": "da * cos", "db * cos - da * sin": "db * cos"}),
         ),
         alternatives={

@@ -12,7 +12,7 @@ from helpers.students import judged, play
 from numpy_transformer.course.checker.comparison import compare_arrays, show_entries, show_entry
 from numpy_transformer.course.checker.feedback import MOST_LINES, WIDTH, feedback, gradient_table
 from numpy_transformer.course.checker.in_process import run_in_this_process
-from numpy_transformer.course.checker.messages import without_equal_alternatives
+from numpy_transformer.course.checker.messages import DIAGNOSIS, without_equal_alternatives
 from numpy_transformer.course.checker.relations.cases import ranges, where
 from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import choose
@@ -20,7 +20,7 @@ from numpy_transformer.course.exercises.cases import note_of
 from numpy_transformer.course.workbook import Workbook, start_workbook
 from numpy_transformer.grading.report import student_feedback
 from numpy_transformer.grading.rows import Row, plain_line
-from numpy_transformer.texts import render
+from numpy_transformer.texts import Message, render
 
 
 @pytest.mark.parametrize("exercise", [
@@ -180,6 +180,15 @@ def test_the_diagnosis_comes_first_and_at_most_ten_lines_follow():
         lines = list(feedback(choose(number), judged_body(number, body), "", 80))
         assert len(lines) <= MOST_LINES and ("DIAGNOSIS" in lines[1]) == any("DIAGNOSIS" in line for line in lines)
         assert "No known mistake" not in "\n".join(lines) or "DIAGNOSIS" not in "\n".join(lines)
+
+
+def test_the_place_of_an_error_is_said_before_the_lines_that_may_be_cut():
+    key, exercise = answer_key(choose("07.6")), choose("07.6")
+    verdict = judge(key, play(key, exercise.edited({"self.saved.pop()": "self.saved.pop(0)"})))
+    place = Message(DIAGNOSIS, said=Message("places.value.result", line=7))
+    lines = (*(line for line in verdict.lines if line.kind != DIAGNOSIS), *[plain_line("word " * 40)] * 5, place)
+    told = list(feedback(exercise, dataclasses.replace(verdict, stage="error", mistakes=(), lines=lines)))
+    assert any("What line 7 returns" in line for line in told) and len(told) <= MOST_LINES
 
 
 def test_a_known_mistake_that_shows_in_some_cases_is_said_so():

@@ -78,7 +78,7 @@ def test_one_edit_is_located_and_not_told(tmp_path):
 def test_the_first_wrong_value_is_located_where_no_edit_helps():
     number, source, marked = ANSWERS["05.2 the first key of every query"]
     text = Tried(number, source).sentences()
-    assert lines_in(text) == marked and "The value of dp occurs in a correct solution too" in text
+    assert lines_in(text) == marked and "The value of `dp` occurs in a correct solution too" in text
 
 
 @pytest.mark.slow
@@ -296,3 +296,25 @@ def test_without_the_line_that_raises_nothing_is_explained():
     tried = Tried("02.2", choose("02.2").header + source)
     assert tried.verdict.status == "error" and lines_in(tried.sentences()) == {
         line_of(tried.source.decode(), "pop(0)")}
+
+
+TWO_MISTAKES = """
+    def binary_cross_entropy_backward(logits, targets):
+        hard = np.round(targets)
+        p = 0.5 + 0.5 * np.tanh(0.5 * logits)
+        return (hard - p) / logits.size
+"""
+
+
+@pytest.mark.slow
+def test_an_edit_is_located_that_leaves_a_factor():
+    source = submission("11.4", TWO_MISTAKES)
+    text = Tried("11.4", source).sentences()
+    assert lines_in(text) == {line_of(source, "hard =")}
+    assert "with one change there, dlogits is the correct result times -1 in all cases" in text
+
+
+@pytest.mark.slow
+def test_a_factor_alone_needs_no_place():
+    source = submission("11.4", TWO_MISTAKES.replace("np.round(targets)", "targets"))
+    assert "with one change there" not in Tried("11.4", source).sentences()

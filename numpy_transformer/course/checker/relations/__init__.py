@@ -27,6 +27,7 @@ IDENTITIES = (*EXACT, terms.extra_factor, terms.extra_term)      # may hold wher
 RELATIONS = (*IDENTITIES, whole_arrays.permuted, whole_arrays.wrong_reduction,
              whole_arrays.wrong_axes, places.limit, places.place, whole_arrays.other_sign, terms.by_row, sequences.off_by_one,
              sequences.one_sided, whole_arrays.nearly, sequences.same_beginning, terms.same_sums)
+BESIDES_SHAPE = "relations.whole.besides_shape"
 LIMITED = ("relations.wrong_only", "relations.whole.correct_if_finite", "relations.sequence.too_large",
            "relations.sequence.too_small")      # what they say holds where it says
 
@@ -81,7 +82,7 @@ def explains_everything(answer_key, answers):
         return False
     output_relations, correct = related(answer_key, make_pairs(answer_key, answers))
     return len(output_relations) == correct.count(False) and all(
-        relation.exact and relation.said.kind != whole_arrays.DEPENDS for relation in output_relations)
+        relation.exact and relation.said.kind not in (whole_arrays.DEPENDS, BESIDES_SHAPE) for relation in output_relations)
 
 
 def comparable(answer_key, answers):
@@ -139,7 +140,7 @@ def first_relation(answer_key, name, wrong):
     for relation in EXACT if pairs else ():
         said = relation(pairs)
         if said:
-            return relation, Message("relations.whole.besides_shape", relation=Message(said.kind, **said.values, n=1))
+            return relation, Message(BESIDES_SHAPE, relation=Message(said.kind, **said.values, n=1))
     relation = functools.partial(cases.one_pass, answer_key, name)
     return relation, relation(wrong)
 

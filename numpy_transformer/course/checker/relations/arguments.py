@@ -12,8 +12,8 @@ def unused(answer_key, results):
         results : what a program returned in each case, the further ones included
     """
     exercise, cases = answer_key.exercise, answer_key.cases
-    if exercise.is_class or exercise.hides_answers:
-        return None
+    if exercise.is_class or exercise.hides_answers or any(y.dtype.kind != "f" for y in answer_key.expected[0].outputs):
+        return None                             # whole numbers and booleans are often the same by chance
     same, other = set(), set()
     for i, case in enumerate(cases):
         if case.role != "other" or not results[i].outputs:

@@ -61,7 +61,7 @@ def off_by_one(pairs):
         return None
     differences = np.concatenate([np.ravel(p.wrong - p.right) for p in pairs])
     values = set(differences.tolist())
-    large = max(np.ptp(p.right) for p in pairs) > 3
+    large = max(np.ptp(p.right) for p in pairs) > 3 and np.count_nonzero(differences) > 3
     if large and len(differences) > 5 and values <= {0, 1}:
         return Message("relations.sequence.too_large")
     if large and len(differences) > 5 and values <= {0, -1}:
