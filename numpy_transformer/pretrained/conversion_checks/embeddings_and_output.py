@@ -50,7 +50,7 @@ def shifted_ids(parts):
         yield Change("ids of the tokens", f"the ids of all tokens shifted by {step:+d}",
                      "tokenizer and embedding disagree about the ids", lambda step=step: shifted_weights(parts, step, "both"),
                      rare=abs(step) > 1)
-        for part in range(1, PARTS_OF_VOCABULARY) if abs(step) == 1 else ():
+        for part in range(1, PARTS_OF_VOCABULARY) if abs(step) <= 2 else ():
             first = part * parts.word_embeddings()[0].vocab_size // PARTS_OF_VOCABULARY
             yield Change("ids of the tokens", f"the ids from about {first:,} on shifted by {step:+d}",
                          "tokenizer and embedding disagree about the ids from one on, as if a token was added or left out",
