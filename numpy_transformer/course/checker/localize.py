@@ -166,8 +166,10 @@ class WrongAnswer:
 
         An answer with two mistakes may need this edit and a factor. An output that is a multiple without it needs no place.
         """
-        seen, right = self.observations[self.smallest].outputs, self.expected[self.smallest].outputs
-        if seen and any(is_multiple(*(np.array(fingerprint(y[j]), float) for y in (seen, right))) for j in self.wrong_outputs()):
+        seen = self.observations[self.smallest].outputs
+        pairs = [(fingerprint(seen[j]), fingerprint(self.expected[self.smallest].outputs[j]))
+                 for j in self.wrong_outputs() if seen and numbers]
+        if any(yours and is_multiple(np.array(yours, float), np.array(right, float)) for yours, right in pairs):
             return []
         edits = {number: read_edit(self.records, number) for number in numbers}
         edits = {number: edit for number, edit in edits.items()

@@ -28,4 +28,5 @@ def unused(answer_key, results):
 
 
 def equal(outputs, others):
-    return len(outputs) == len(others) and all(map(same_array, outputs, others))
+    """Returns True if two lists of outputs hold the same arrays; an output that is no array, None, equals nothing."""
+    return not any(y is None for y in (*outputs, *others)) and len(outputs) == len(others) and all(map(same_array, outputs, others))
