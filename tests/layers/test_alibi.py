@@ -223,6 +223,7 @@ class Sharpness(nt.Module):
         return self.a.data[:, None, None] * dy
 
 
+@pytest.mark.slow
 def test_an_attention_is_told_the_sizes_of_its_block():
     seen = []
 

@@ -188,6 +188,7 @@ def test_quantized_weights_without_their_scale_are_seen():
     assert any("blocks.1.feed_forward.down.weight are whole numbers" in str(note) for note in diagnose(model).notes)
 
 
+@pytest.mark.slow
 def test_copied_blocks_and_rows_are_one_note_each():
     model = small_model("gpt2")
     rng = np.random.default_rng(0)

@@ -70,7 +70,7 @@ def test_several_workers_give_the_gradients_of_one():
     assert ours is not theirs and ours.data is theirs.data
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_parameters_that_are_frozen_or_unfrozen_between_steps_are_so_in_the_workers(workers):
     model = nt.freeze(language_model(0.0), "embedding").astype(np.float64)
     run = nt.Trainer(model, nt.CrossEntropyLoss(), nt.SGD(model.parameters(), 0.1), accumulate=2, workers=workers)

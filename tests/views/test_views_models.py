@@ -98,6 +98,7 @@ def test_the_encoder_stands_left_and_inputs_below():
     assert column == sorted(column, key=lambda name: places[name][1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cross_attention", quick(1, [True, False]))
 def test_the_norm_is_drawn_where_forward_applies_it(cross_attention):
     model = nt.DecoderBlock(12, 3, 20, cross_attention=cross_attention, rng=0)

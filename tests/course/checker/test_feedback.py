@@ -182,6 +182,7 @@ def test_the_diagnosis_comes_first_and_at_most_ten_lines_follow():
         assert "No known mistake" not in "\n".join(lines) or "DIAGNOSIS" not in "\n".join(lines)
 
 
+@pytest.mark.slow
 def test_the_place_of_an_error_is_said_before_the_lines_that_may_be_cut():
     key, exercise = answer_key(choose("07.6")), choose("07.6")
     verdict = judge(key, play(key, exercise.edited({"self.saved.pop()": "self.saved.pop(0)"})))
