@@ -251,7 +251,7 @@ def check_origin(model, path):
     with as_damaged(path, "name another run"):
         check_form(model.origin.config, {"architectures?": ([str], NONE)}, "config.json")
         rules(model)
-        remarks(model.origin.config)
+        remarks(model)
 
 
 def check_outputs(model, meta, path):
