@@ -14,7 +14,7 @@ from ..training.checkpoint import write_checkpoint
 from ..training.trainer_state import history_arrays
 from .encoder import ENCODERS
 from .imported_runs import meta_of
-from .options import options_of
+from .options import model_of_run, options_of
 from .runs import LABELED, MODELS, PAIRS, SCRIPT
 
 KINDS = {model_class: kind for kind, model_class in MODELS.items() if kind != "text2text"}     # the class is that of seq2seq
@@ -41,13 +41,14 @@ def save_run(path: str | os.PathLike, model: Module, *tokenizers: Any, labels: l
     check_output(path)
     tokens = [getattr(tokenizer, "tokens", tokenizer) for tokenizer in tokenizers]
     check_classes(model, tokens)
-    arguments = arguments_of(model)
     arrays = {f"model/{name}": parameter.data for name, parameter in model.named_parameters()}
     if hasattr(model, "origin"):                # of load_pretrained
         meta = meta_of(model, tokens[0])
+        with unfilled():
+            check_parts(model, model_of_run(type(model), meta["model"], meta["origin"], 0))
         arrays |= {f"unused/{name}": array for name, array in model.origin.unused.items()}
     else:
-        meta = meta_of_own(model, arguments, tokenizers, tokens)
+        meta = meta_of_own(model, arguments_of(model), tokenizers, tokens)
     if labels is not None:
         meta["corpus"] = meta["corpus"] | {"labels": list(labels)}
     check_labels(model, meta["kind"], meta["corpus"].get("labels"))
@@ -106,13 +107,17 @@ def arguments_of(model: RebuildableModel) -> dict[str, Any]:
             raise ValueError(f"a run stores the arguments of {type(model).__name__} as text, but {name} is a "
                              f"{type(value).__name__}; choose {name} by its name") from error
     with unfilled():
-        again = type(model)(**arguments, rng=0)
+        check_parts(model, type(model)(**arguments, rng=0))
+    return arguments
+
+
+def check_parts(model: Module, again: Module) -> None:
+    """Raises ValueError unless a model has the parts of the one that its arguments make again."""
     if outline(again) != outline(model):
         changed = [name for name in outline(model).keys() | outline(again).keys()
                    if outline(model).get(name) != outline(again).get(name)]
         raise ValueError(f"parts of the {type(model).__name__} have been replaced since it was made, such as "
                          f"{min(changed)!r}, and a run stores its arguments alone; nt.merge_lora takes back what add_lora did")
-    return arguments
 
 
 def outline(model):
