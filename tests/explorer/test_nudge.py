@@ -45,6 +45,7 @@ def test_copies_at_once_give_the_losses_of_one_nudge_after_another(kind):
     assert one_by_one == (["bias"] if kind == "encoder" else [])        # a parameter of the model itself
 
 
+@pytest.mark.slow
 def test_texts_that_depend_on_each_other_are_nudged_one_by_one(monkeypatch):
     attention = nt.SelfAttention(4, 2, rng=0)           # without a batch axis, a copy would attend to the others
     step = make_step(attention, np.random.default_rng(0).standard_normal((3, 4)), np.array([0, 3, 2]),

@@ -43,6 +43,7 @@ def test_the_same_edits_give_the_same_document(session):
     assert longer["hands_on"]["edits"] == [{"kind": "text", "text": "the dog"}] and base["hands_on"]["edits"] == []
 
 
+@pytest.mark.slow
 def test_documents_that_are_no_longer_kept_are_computed_again(monkeypatch):
     monkeypatch.setattr(sessions, "REMEMBERED", 5)
     session = make()

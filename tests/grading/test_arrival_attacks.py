@@ -6,6 +6,7 @@ import shutil
 import pytest
 from helpers.arrivals import lay, right, zipped
 from helpers.hostile_arrivals import COSTLY, METADATA, QUICK, classes
+from helpers.quick import quick
 
 from numpy_transformer.grading.arrival import read_class, reading_process
 from numpy_transformer.grading.arrival.class_place import ClassPlace
@@ -33,7 +34,7 @@ def check(folder, files, layout):
     return next(student for student in whole.students if student.name == "Eve")
 
 
-@pytest.mark.parametrize("layout", ["folders", "zips"])
+@pytest.mark.parametrize("layout", quick(1, ["zips", "folders"]))
 @pytest.mark.parametrize("name", QUICK)
 def test_what_a_student_hands_in_is_the_student_s(name, layout, tmp_path):
     eve = check(tmp_path, QUICK[name], layout)

@@ -51,7 +51,7 @@ def grade(folder, out, *options):
         return {row["student"]: row for row in csv.DictReader(file)}, text.getvalue()
 
 
-@pytest.fixture(scope="module", params=[SAMPLE, pytest.param(ALL, marks=pytest.mark.slow)], ids=["sample", "all"])
+@pytest.fixture(scope="module", params=[pytest.param(SAMPLE, marks=pytest.mark.slow), pytest.param(ALL, marks=pytest.mark.slow)], ids=["sample", "all"])
 def graded(request, tmp_path_factory):
     """The odd class with an honest student at each end, graded once: (folder, rows, text, what was left, class)."""
     if best_layer() is None:

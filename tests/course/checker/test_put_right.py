@@ -46,6 +46,7 @@ def test_a_right_step_in_a_form_of_its_own_is_not_blamed():
     assert not lines_named(said) & {line_of(source, "doubled ="), line_of(source, "odd =")}
 
 
+@pytest.mark.slow
 def test_a_value_that_is_put_right_makes_the_rest_right():
     wrong, source = wrong_answer("01.2", OTHER_FORM.replace("/ 2 - 0.5", "/ 2").replace("p * p", "p"), seconds=0)
     said = first_wrong_value(wrong)

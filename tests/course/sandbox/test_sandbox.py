@@ -289,6 +289,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 @linux
 def test_a_file_keeps_its_name_so_that_it_is_counted(layer):
     assert printed(layer, NAMELESS) == ("", "")
