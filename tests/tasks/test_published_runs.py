@@ -26,4 +26,4 @@ def test_a_published_model_with_other_parts_is_refused(tmp_path):
     tokenizer = CharTokenizer("".join(chr(0x4E00 + i) for i in range(model.embedding.vocab_size)))
     with pytest.raises(ValueError, match="have been replaced .* nt.merge_lora takes back"):
         nt.save_run(tmp_path / "run.npz", model, tokenizer)
-    nt.save_run(tmp_path / "run.npz", nt.merge_lora(model) or model, tokenizer)
+    nt.save_run(tmp_path / "run.npz", nt.merge_lora(model), tokenizer)

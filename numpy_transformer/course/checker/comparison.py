@@ -43,9 +43,14 @@ def unlike(dtype, right):
     return right.kind in accepted and dtype.kind not in accepted[right.kind]
 
 
+def same_but_for_ones(shape, other):
+    """Returns True if two shapes differ at most in axes of size 1."""
+    return [n for n in shape if n != 1] == [n for n in other if n != 1]
+
+
 def compare_shapes(shape, right):
     """Returns the Message about how a wrong shape differs from the correct one."""
-    if [n for n in shape if n != 1] == [n for n in right if n != 1]:
+    if same_but_for_ones(shape, right):
         return Message("comparison.shape.size_1")
     if len(shape) > len(right):
         return Message("comparison.shape.too_many")

@@ -1,6 +1,6 @@
 """Looks through everything that one student handed in for Python source, in folders, archives and notebooks.
 
-If a file cannot be read, the student is told so about this file, and the other files are still read.
+The feedback names each file that cannot be read, and the student's other files are still read.
 """
 
 import html

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ....texts import Message, listed
-from ..comparison import unlike
+from ..comparison import same_but_for_ones, unlike
 from . import cases, places, sequences, terms, whole_arrays
 from .pairs import make_pairs
 
@@ -124,8 +124,7 @@ def partly(answer_key, name, wrong, group):
 
 def reshaped(wrong):
     """Returns the pairs with the shape of the correct output, if only axes of size 1 differ, or None."""
-    if all(p.same_shape for p in wrong) or not all(
-            [n for n in p.wrong.shape if n != 1] == [n for n in p.right.shape if n != 1] for p in wrong):
+    if all(p.same_shape for p in wrong) or not all(same_but_for_ones(p.wrong.shape, p.right.shape) for p in wrong):
         return None
     return [replace(p, wrong=p.wrong.reshape(p.right.shape)) for p in wrong]
 
