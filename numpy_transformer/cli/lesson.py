@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ..course.lessons.cells import cells
-from ..course.lessons.files import copy_lessons, find_lessons, full_number
+from ..course.lessons.cells import cells, reading_minutes
+from ..course.lessons.files import copy_lessons, find_lessons, full_number, part_that_begins
 from ..course.lessons.translation import Translation, write_translation
 from ..course.lessons.words import lesson_words
 from ..texts import VARIABLE
@@ -108,10 +108,14 @@ def save_notebook(number, out):
 
 
 def print_list(lessons):
-    """Prints number, title and minutes of each lesson in at most 60 columns."""
+    """Prints number, title and minutes of each lesson in at most 60 columns, by part, and where to begin."""
     for number, path in lessons.items():
+        part = part_that_begins(number, list(lessons))
+        if part:
+            print(f"\n{lesson_words(f'parts.{part}')}")
         title, minutes = headline(path)
         print(f"{number:<3} {title}{' ' * (43 - columns(title))} {minutes}".rstrip())
+    print("\n" + wrap(lesson_words("command.begin", command=f"numpy-transformer lesson {min(lessons)} --step")))
 
 
 def choose_lessons(numbers):
@@ -127,12 +131,11 @@ def choose_lessons(numbers):
 
 
 def headline(path):
-    """Returns the title of a lesson and its minutes of reading, from its first cell."""
-    first = cells(path.read_text(encoding="utf-8", errors="replace"))[:1]
-    english = first[0].prose or "" if first else ""
+    """Returns the title of a lesson, from its first cell, and how many minutes it takes to read it."""
+    every = cells(path.read_text(encoding="utf-8", errors="replace"))
+    english = every[0].prose or "" if every else ""
     title = re.search(r"^# \d\d[a-z]? (.*)", Translation(path).of(english), re.M)
-    minutes = re.search(r"(\d+) minutes", english)
-    return title[1] if title else path.stem, lesson_words("command.minutes", minutes=minutes[1]) if minutes else ""
+    return title[1] if title else path.stem, lesson_words("command.minutes", minutes=reading_minutes(every))
 
 
 def run_script(path, arguments):

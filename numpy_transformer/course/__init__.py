@@ -14,12 +14,12 @@ from ..first_use import opens_on_first_use
 
 if TYPE_CHECKING:
     from .lessons import lesson
-    from .lessons.helpers import claim, figure, predict, show, slopes
+    from .lessons.helpers import claim, drawing, figure, predict, show, show_source, slopes
 
-__all__ = ["claim", "figure", "lesson", "predict", "show", "slopes"]
+__all__ = ["claim", "drawing", "figure", "lesson", "predict", "show", "show_source", "slopes"]
 
 __getattr__ = opens_on_first_use(__name__, {"lesson": "lessons.lesson", **dict.fromkeys(
-    ["claim", "figure", "predict", "show", "slopes"], "lessons.helpers")})
+    ["claim", "drawing", "figure", "predict", "show", "show_source", "slopes"], "lessons.helpers")})
 
 
 def __dir__() -> list[str]:

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 
+from helpers import ROOT
 from helpers.pseudo_language import translated
 
 from numpy_transformer.course.lessons.translation import write_translation
@@ -49,3 +50,10 @@ def run(folder, path, planted="", language=None):
         env={**os.environ, "PYTHONPATH": str(path.parents[1]), "PYTHONIOENCODING": "utf-8", **chosen}, cwd=folder)
     result.folder = folder
     return result
+
+
+def planted_mistakes():
+    """Returns {number of a lesson: its mistakes}, each the code that plants it. planted/05.txt has those of lesson 05."""
+    folder = ROOT / "tests" / "course" / "lessons" / "planted"
+    return {file.stem: [code.strip() for code in re.split(r"^# %%$", file.read_text(encoding="utf-8"), flags=re.M)]
+            for file in sorted(folder.glob("*.txt"))}

@@ -1,27 +1,22 @@
-"""Reads the answers to the closing questions of a lesson, which stand at the end of lessons/README.md."""
+"""Reads the answers to the closing questions of a lesson: answers/05_attention.md has those of 05_attention.py."""
 
 import re
 from pathlib import Path
 
-from .files import lesson_number
 from .words import lesson_words
 from .wrapping import fill_lines, reflow
 
-HEADING = "## Answers to the closing questions"
-BLOCK = re.compile(r"<details>\s*<summary>\s*(\d\d[a-z]?) .*?</summary>(.*?)</details>", re.S)
 ITEM = re.compile(r"^(?=\d+\. )", re.M)
 
 
 def closing_answers(lesson: Path) -> dict[int, str]:
     """Returns {number of the question: its answer in Markdown} for the lesson with this path, in English.
 
-    The page is README.md in the lesson's folder. Without the page or the lesson's block, there are no answers.
+    They stand in the folder answers/ beside the lesson, in a file with the lesson's name. Without it, there are none.
     """
-    page = Path(lesson).parent / "README.md"
-    if not page.is_file():
-        return {}
-    _, _, section = page.read_text(encoding="utf-8").partition(f"\n{HEADING}\n")
-    return numbered(dict(BLOCK.findall(section)).get(lesson_number(lesson), ""))
+    lesson = Path(lesson)
+    page = lesson.parent / "answers" / f"{lesson.stem}.md"
+    return numbered(page.read_text(encoding="utf-8")) if page.is_file() else {}
 
 
 def numbered(text):

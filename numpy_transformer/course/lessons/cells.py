@@ -6,9 +6,11 @@ import re
 from dataclasses import dataclass
 
 from ...texts.width import shorten
+from .coloring import shown, styled_source
 from .wrapping import HEADING, fold, terminal_width
 
 CODE = 9                                        # level of a code cell's title, below all headings of prose
+WORDS, LINES = 150, 12                          # words of prose, and lines of code, that are read in a minute
 
 
 @dataclass
@@ -50,7 +52,8 @@ class Cell:
             for n in range(first + 1, last + 1):
                 del lines[n]
             lines[first] = f"{kept}...){rest}"
-        return "\n".join(fold(line, f"{self.line + n:4}  ") for n, line in lines.items())
+        source = styled_source("\n".join(lines.values())).splitlines()
+        return shown("\n".join(fold(line, f"{self.line + n:4}  ") for n, line in zip(lines, source)))
 
 
 def cells(source):
@@ -61,6 +64,24 @@ def cells(source):
         starts.insert(0, -1)
     return [Cell(lines[n][4:].strip() if n >= 0 else "", n + 1, "\n".join(lines[n + 1:end]).rstrip("\n"))
             for n, end in zip(starts, starts[1:])]
+
+
+def words_of_prose(every):
+    return sum(len(cell.prose.split()) for cell in every if cell.prose is not None)
+
+
+def lines_of_code(every):
+    """Returns the number of lines of code without empty lines and comments of their own."""
+    return sum(bool(line.strip()) and not line.lstrip().startswith("#")
+               for cell in every if cell.prose is None for line in cell.text.splitlines())
+
+
+def reading_minutes(every):
+    """Returns how long it takes to read some cells, in steps of five minutes.
+
+    150 words of prose take a minute, since formulas stand among them, and so do 12 lines of code.
+    """
+    return max(5, 5 * round((words_of_prose(every) / WORDS + lines_of_code(every) / LINES) / 5))
 
 
 def divided(cell, alone=False):

@@ -11,6 +11,7 @@ from .words import lesson_words
 NAME = re.compile(r"(\d\d[a-z]?)_\w+\.(?:py|ipynb)")
 WRITTEN = re.compile(r"(\d{1,2})([a-z]?)", re.IGNORECASE)
 START = "lesson.start(__name__"                 # every lesson contains this call
+PARTS = {"gradients": "00", "components": "02c", "models": "11", "today": "16"}      # the first lesson of each part
 CHECKOUT = Path(__file__).resolve().parents[3] / "lessons"
 
 
@@ -30,6 +31,14 @@ def lessons_in(folder):
     """Returns {number: path} of the lessons in a folder, in their order."""
     return {lesson_number(path): path for path in sorted(Path(folder).glob("*.py"))
             if lesson_number(path) and path.is_file()}
+
+
+def part_that_begins(number, numbers):
+    """Returns the key of PARTS whose first lesson is this one among the lessons that there are, or None."""
+    for part, first in PARTS.items():
+        if number == next((other for other in numbers if other >= first), None):
+            return part
+    return None
 
 
 def find_lessons():

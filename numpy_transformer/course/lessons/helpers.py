@@ -1,8 +1,11 @@
-"""Functions that the lessons call: they show arrays, check claims, ask for predictions and save figures."""
+"""Functions that the lessons call: they show arrays and source, check claims, ask for predictions and save figures."""
 
+import ast
 import contextlib
+import inspect
 import os
 import re
+import textwrap
 
 import numpy as np
 
@@ -30,6 +33,25 @@ def show(**arrays):
         if array.size <= 30:
             text = np.array2string(array, min(75, terminal_width() - 5), precision=4, suppress_small=True)
             print("    " + text.replace("\n", "\n    "))
+
+
+def show_source(*objects):
+    """Prints the source of functions, methods and classes without their docstrings."""
+    for shown in objects:
+        print(textwrap.indent(source_without_docstrings(shown), "    ", lambda line: line.strip()))
+
+
+def source_without_docstrings(shown):
+    """Returns the source of a function, method or class, from which the docstrings are cut."""
+    source = textwrap.dedent(inspect.getsource(shown))
+    lines = source.splitlines()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            first, last = node.body[0].lineno, node.body[0].end_lineno
+            blank = last < len(lines) and not lines[last].strip() and isinstance(node, ast.FunctionDef)
+            for n in range(first - 1, last + blank):
+                lines[n] = None
+    return "\n".join(line for line in lines if line is not None) + "\n"
 
 
 class BrokenClaim(AssertionError):
@@ -67,23 +89,28 @@ def slopes(loss, x):
 
 
 def predict(question, answer, why=""):
-    """Asks a question and prints the answer. With --step and in a notebook, the reader answers first.
+    """Asks a question and prints the answer. With --step and in a notebook, the reader answers first, as often as they like.
 
     Parameters:
         question : the question in words
         answer : a number, tuple or text
-        why : one or two sentences that explain the answer, printed after a wrong guess only
+        why : one or two sentences that explain the answer, printed if the reader asks for it with Enter
     """
     asking = ask_in_notebook if ask is None and environment.in_notebook() else ask
     question = translated(question)
     shown = lesson_words(f"question.{answer}") if answer in ("yes", "no") else str(translated(answer))
-    guess = None if asking is None else answer_of_reader(asking, wrapped(f"  ? {question}") + "  ", answer)
-    if guess is None:
+    if asking is None:
         print(wrapped(f"  ? {question}  {shown}"))
-    elif agrees(guess, answer) or agrees(guess, shown):
+        return
+    guess = answer_of_reader(asking, wrapped(f"  ? {question}") + "  ", answer)
+    while guess and guess.strip() and not (agrees(guess, answer) or agrees(guess, shown)):
+        guess = answer_of_reader(asking, wrapped(f"    {lesson_words('question.again')}") + "  ", answer)
+    if guess is None:                           # there is no reader
+        print(wrapped(f"  ? {question}  {shown}"))
+    elif guess.strip():
         print(wrapped(f"    {lesson_words('question.correct', answer=shown)}"))
     else:
-        print(wrapped(f"    {lesson_words('question.wrong', answer=shown)}"))
+        print(wrapped(f"    {lesson_words('question.shown', answer=shown)}"))
         if why:
             print(wrapped(f"    {translated(why)}"))
 
@@ -144,3 +171,15 @@ def figure(name, picture):
     print(f"  {lesson_words('run.figure', path=os.path.relpath(path))}")
     if drawn is not None:
         drawn(path)
+
+
+def drawing(name):
+    """Saves the drawing with this name in both of its variants, NN_name.png for light pages and NN_name_dark.png for dark ones.
+
+    Prints the drawing's text, which says in words what it shows, for readers who cannot see it.
+    """
+    from ...views.drawings import draw, text_of
+
+    print(wrapped(f"  {text_of(name)}"))
+    figure(f"{name}_dark", draw(name, dark=True))
+    figure(name, draw(name))

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 
+from .files import lesson_number, lessons_in
 from .stepper import Stepper
 from .steps import Runner
 from .words import lesson_words
@@ -36,6 +37,8 @@ def run_lesson(path, step):
         print(sentence, file=sys.stderr)
     try:
         runner.run_all()
+        if not runner.failed:
+            print(f"\n{what_is_next(path)}")
         sys.stdout.flush()
         return int(bool(runner.failed))
     except (EOFError, KeyboardInterrupt) as stop:
@@ -46,3 +49,12 @@ def run_lesson(path, step):
         return 141                              # what a shell reports for a program that writes to a closed pipe
     finally:
         runner.close()
+
+
+def what_is_next(path):
+    """Returns a line with the command of the next lesson in the folder."""
+    numbers = list(lessons_in(path.parent))
+    following = numbers[numbers.index(lesson_number(path)) + 1:]
+    if not following:
+        return lesson_words("run.last")
+    return lesson_words("run.next", command=f"numpy-transformer lesson {following[0]} --step")

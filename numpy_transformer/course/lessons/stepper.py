@@ -8,7 +8,7 @@ from .answers import Answers
 from .cells import contents, divided
 from .files import lesson_number
 from .revisiting import Revisitor
-from .stepper_keys import KEYS, explained, prompt
+from .stepper_keys import explained, prompt
 from .variables import print_page, print_value, print_variables
 from .viewer import open_picture
 from .words import lesson_words, say
@@ -58,7 +58,7 @@ class Stepper(Revisitor):
         elif not self.pausing:
             self.run_straight(self.at)          # only its headings
         while self.pausing:
-            following = self.answer(input(prompt(self.shown_keys(), self.at_end)).strip())
+            following = self.answer(input(prompt(self.at_end, bool(self.answers.texts))).strip())
             if following is not None:
                 return following
         return self.at + 1
@@ -116,11 +116,6 @@ class Stepper(Revisitor):
 
     def drawn(self, path):
         self.figure = path
-
-    def shown_keys(self):
-        """Returns the keys that have an effect at the current cell."""
-        useless = {"back": self.at == 0, "answers": not (self.at_end and self.answers.texts), "figure": self.figure is None}
-        return [name for name in KEYS if not useless.get(name)]
 
     @property
     def at_end(self):

@@ -30,17 +30,7 @@ predict("one and one?", 2, "Count.")
 claim("π is shown", True)
 figure("empty", Figure())
 '''
-PAGE = '''
-## Answers to the closing questions
-
-<details><summary>07 Tiny</summary>
-
-1. Two
-   lines.
-2. Yes.
-
-</details>
-'''
+PAGE = "# Answers\n\n1. Two\n   lines.\n2. Yes.\n"
 
 
 @pytest.fixture
@@ -48,7 +38,8 @@ def tiny(tmp_path):
     path = tmp_path / "lessons" / "07_tiny.py"
     path.parent.mkdir()
     path.write_text(LESSON, encoding="utf-8")
-    (path.parent / "README.md").write_text(PAGE, encoding="utf-8")
+    (path.parent / "answers").mkdir()
+    (path.parent / "answers" / path.with_suffix(".md").name).write_text(PAGE, encoding="utf-8")
     return path
 
 
@@ -92,7 +83,7 @@ def test_the_command_writes_the_notebook(tmp_path, monkeypatch, capsys):
     assert main(["lesson", "notebook", "05", "--out", "mine.ipynb"]) == 0 and (tmp_path / "mine.ipynb").exists()
 
 
-@pytest.mark.parametrize("typed, printed", [("3", "    the answer: 2\n    Count.\n"), ("2", "    correct: 2\n"),
+@pytest.mark.parametrize("typed, printed", [("", "    the answer: 2\n    Count.\n"), ("2", "    correct: 2\n"),
                                             (NotImplementedError(), "  ? one and one?  2\n"), (EOFError(), "  ? one and one?  2\n")])
 def test_a_notebook_asks_and_goes_on_without_a_reader(monkeypatch, capsys, typed, printed):
     def answer(question):

@@ -5,9 +5,8 @@ import pytest
 
 from numpy_transformer.course import claim, predict, show
 from numpy_transformer.course.lessons import helpers
-from numpy_transformer.course.lessons.cells import cells
+from numpy_transformer.course.lessons.cells import cells, reading_minutes
 from numpy_transformer.course.lessons.files import full_number, lesson_number, lessons_in
-from numpy_transformer.course.lessons.stepper_keys import prompt
 from numpy_transformer.course.lessons.wrapping import reflow
 
 
@@ -39,8 +38,8 @@ def test_predict_without_a_terminal_prints_question_and_answer(capsys):
     assert capsys.readouterr().out == "  ? how many?  3\n"
 
 
-@pytest.mark.parametrize("guess, printed", [("2", "    the answer: 3\n    Each has one.\n"), ("3", "    correct: 3\n")])
-def test_a_wrong_guess_gets_why(guess, printed, capsys, monkeypatch):
+@pytest.mark.parametrize("guess, printed", [("", "    the answer: 3\n    Each has one.\n"), ("3", "    correct: 3\n")])
+def test_who_asks_for_the_answer_gets_why(guess, printed, capsys, monkeypatch):
     monkeypatch.setattr(helpers, "ask", lambda question: guess)
     predict("how many?", 3, "Each has one.")
     assert capsys.readouterr().out == printed
@@ -85,21 +84,16 @@ def test_prose_and_headings_wrap_to_the_terminal_and_wide_formulas_are_marked(mo
              "Each token collects from other tokens what it needs, and this sentence\ngoes on for a while.\n\n"
              f"{formula}\n\n1. The first item is long enough to be wrapped to a second line.\n2. The second one is not.")
     assert reflow(prose) == (
-        "## A heading that is a little longer than sixty columns, all\n   on one line\n\n"
+        "A heading that is a little longer than sixty columns, all on\none line\n\n"
         f"{wide[:59]}\n      ↳ vᵀ + dy vᵀ + 0\n\n"
         "Each token collects from other tokens what it needs, and\nthis sentence goes on for a while.\n\n"
         f"{formula}\n\n1. The first item is long enough to be wrapped to a second\n   line.\n2. The second one is not.")
 
 
-@pytest.mark.parametrize("width, lines", [(40, 5), (60, 3), (80, 2), (100, 2)])
-def test_the_keys_fit_the_terminal(monkeypatch, width, lines):
-    monkeypatch.setenv("COLUMNS", str(width))
-    names = ["next", "back", "go_to", "list", "print", "variables", "explore", "again", "python", "to_end", "quit"]
-    shown = prompt(names).splitlines()
-    assert len(shown) == lines and max(map(len, shown)) < width - 3 and "  ".join(shown) == (
-        "[Enter] next  b back  g N go to cell N  l list  p EXPR print  v variables  e explore  r run again  i Python  "
-        "c run to end  q quit: ")
-    assert prompt(["next", "quit"], at_end=True) == "[Enter] end  q quit: "
+def test_minutes_count_words_and_lines_of_code():
+    prose = "# %% [markdown]\n" + "# word word word\n" * 400                     # 8 minutes
+    code = "# %% Code\n" + "x = 1\n\n    # a comment\n" * 150                   # 12.5 minutes
+    assert [reading_minutes(cells(source)) for source in ("", prose, code, prose + code)] == [5, 10, 10, 20]
 
 
 @pytest.mark.parametrize("guess, answer, right", [
@@ -110,6 +104,7 @@ def test_the_keys_fit_the_terminal(monkeypatch, width, lines):
     ("y", "yes", True), ("n", "yes", False), ("No.", "no", True), ("", "no", False),
     ("Yes!", "yes", True), ("-1", 1, False), ("exp(-3)", "exp(-3)", True), ("2/3", "2/3", True)])
 def test_an_answer_counts_by_its_words_and_numbers(guess, answer, right, capsys, monkeypatch):
-    monkeypatch.setattr(helpers, "ask", lambda question: guess)
+    guesses = iter([guess, ""])
+    monkeypatch.setattr(helpers, "ask", lambda question: next(guesses))
     predict("how many?", answer)
     assert capsys.readouterr().out == f"    {'correct' if right else 'the answer'}: {answer}\n"

@@ -1,6 +1,7 @@
 """Moving between the cells of a lesson with --step: back, to a cell, again; and the variables that are found there."""
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -91,11 +92,11 @@ def test_back_to_a_cell_of_code_runs_it_with_the_variables_of_that_point(steps):
 
 
 def test_back_to_text_runs_nothing_until_a_variable_is_asked_for(steps):
-    out = steps("", "", "", "", "2", "b", "b", "l", "p count", "p count").out
+    out = steps("", "", "", "", "two", "b", "b", "l", "p count", "p count").out
     after = out[out.index("l<"):]
     said(after, ">   3  Each cell below", "cells 1 to 2 are run again", "  0\n", "p count<\n  0\n")
     assert after.count("are run") == 1
-    out = steps("", "", "", "", "2", "g 3", "", "").out.split("Each cell below")[2]
+    out = steps("", "", "", "", "two", "g 3", "", "").out.split("Each cell below")[2]
     said(out, "cell 4 of 6: One", "are run again", "count is 1", "cell 5 of 6: Two")
 
 
@@ -109,7 +110,7 @@ def test_a_look_back_at_the_text_runs_nothing_and_g_starts_the_cell_again(steps)
 
 def test_going_to_a_later_cell_runs_those_between_without_their_questions(steps):
     out = steps("g 6", "p count, drawn", "g 6", "").out
-    said(out, "cell 6 of 6", "## The end", "cells 1 to 5 are run first, without output", f"(2, [{FIRST}, {SECOND}])", "cell 6 of 6")
+    said(out, "cell 6 of 6", "The end", "cells 1 to 5 are run first, without output", f"(2, [{FIRST}, {SECOND}])", "cell 6 of 6")
     assert "which cell" not in out and "count is" not in out
 
 
@@ -128,27 +129,28 @@ def test_again_draws_the_same_numbers_and_keeps_the_variables(steps):
     said(out, "count is 1", "r<", "count is 2", "(True, 2)", "this cell is text")
 
 
-def test_a_wrong_guess_gets_why(steps):
-    out = steps("g 5", "one", "r", "Two").out
-    said(out, "the answer: two Because it follows the first.", "correct: two")
+def test_a_wrong_guess_may_be_tried_again_and_enter_gets_the_answer_and_why(steps):
+    out = steps("g 5", "one", "three", "", "r", "one", "Two").out
+    said(out, "one< No, that is not it. Try again, or press Enter for the answer:  three< No, that", "the answer: two",
+         "Because it follows the first.", "r<", "one< No, that is not it", "Two< correct: two")
 
 
 def test_the_source_behind_a_question_is_shown_once_it_has_been_answered(steps):
     source = LESSON.replace('print("count is", count)\n\n# %% [markdown]\n# ## The end', 'assert "two" == "t" + "wo"\npredict("and then?", 3)\n'
                             'x = 0\n\n# %% [markdown]\n# ## The end')
-    out = steps("g 5", "one", "3", "r", "two", "3", "b", "", "two", "3", source=source).out
+    out = steps("g 5", "", "3", "r", "two", "3", "b", "", "two", "3", source=source).out
     said(out, "cell 5 of 6: Two", '  22  predict("which cell is this?", ...)\n', "(Enter alone shows", "the answer: two",
          '\n\n  23  assert "two"', '  24  predict("and then?", ...)\n\n  ? and then?', "correct: 3\n\n  25  x = 0", "r<\n  ? which cell")
     assert out.count("  23  ") == 2 and out.count("(Enter alone") == 1
-    out = steps("g 5", "one", "3", "g 4", "", "two", "3", "b", "b", "", "", source=source, width=100).out
+    out = steps("g 5", "one", "two", "3", "g 4", "", "two", "3", "b", "b", "", "", source=source, width=100).out
     assert out.count("  23  ") == 2             # again when the cell is run from the start
 
 
 def test_at_a_question_variables_and_expressions_are_no_guesses(steps):
     source = LESSON.replace('"two", "Because it follows the first."', '"no", "It is the second."').replace("which cell is this", "is this the first")
-    out = steps("g 5", "v", "p count + 5", "maybe", "hm", "N", "r", "", "r", "y", source=source).out
+    out = steps("g 5", "v", "p count + 5", "maybe", "hm", "N", "r", "", "r", "y", "", source=source).out
     said(out, "v<\n", "  count            int 2\n", "p count + 5<\n  7\n", "maybe< yes or no?  hm< yes or no?  N< correct: no",
-         "this the first?  < the answer: no", "y< the answer: no It is the second.")
+         "this the first?  < the answer: no", "y< No, that is not it.", "the answer: no It is the second.")
 
 
 def test_keys_are_explained_and_what_is_not_there_is_said(steps):
@@ -195,7 +197,7 @@ def test_an_error_on_the_way_makes_its_cell_the_current_one(steps):
 def test_a_cell_that_is_mended_does_not_count_as_failed(steps, monkeypatch):
     monkeypatch.setattr("code.interact", lambda banner, local, exitmsg: local.update(step=1))
     source = LESSON.replace("count += 1\n", "count += step\n", 1)
-    assert "count is 1" in steps("", "", "", "i", "r", "", "2", "", "", source=source).out
+    assert "count is 1" in steps("", "", "", "i", "r", "", "two", "", "", source=source).out
 
 
 def test_ctrl_c_while_cells_are_run_again_stops_at_that_cell(steps):
@@ -208,14 +210,14 @@ def test_ctrl_c_while_cells_are_run_again_stops_at_that_cell(steps):
 
 @pytest.mark.parametrize("stop, code", [(KeyboardInterrupt(), 130), (EOFError(), 0)])
 def test_stopping_after_going_back_names_the_cell(steps, stop, code):
-    assert steps("g 5", "2", "b", stop, code=code).out.endswith("stopped at cell 4 of 6\n")
+    assert steps("g 5", "two", "b", stop, code=code).out.endswith("stopped at cell 4 of 6\n")
 
 
 def test_to_the_end_from_a_cell_that_was_gone_back_to(steps):
-    out = steps("g 5", "2", "g 3", "c").out
+    out = steps("g 5", "two", "g 3", "c").out
     after = out.split("g 3<")[1]
     said(after, "are run again", "\nOne\ncount is 1\n", "\nTwo\n  ? which cell is this?  two\ncount is 2\n")
-    assert "## The end" not in after            # nothing is printed below it
+    assert "The end" not in after               # nothing is printed below it
 
 
 @pytest.mark.parametrize("width", [30, 60, 80, 100])
@@ -225,13 +227,14 @@ def test_everything_that_is_shown_fits_the_terminal(steps, monkeypatch, width):
         "which cell is this?", "which of the many cells of this lesson is the cell that asks this question now?").replace(
         "Because it", "Because the cell in which this question is asked, " * 2).replace(
         'print("count is", count)', f'claim("{long}", True)\nshow(some_probabilities=np.full((2, 15), 1 / 15))')
+    monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    out = steps("", "", "", "", "one", "v", "l", "unknown", "b", "a", "q", source=source, width=width).out
+    out = steps("", "", "", "", "one", "two", "v", "l", "unknown", "b", "a", "q", source=source, width=width).out
     lines = [line for line in out.splitlines() if "<" not in line]
     assert max(map(len, lines)) <= width, max(lines, key=len)
 
 
-@pytest.mark.parametrize("columns, width", [(0, 100), (20, 30), (60, 60), (200, 100)])
+@pytest.mark.parametrize("columns, width", [(0, 100), (20, 30), (60, 60), (200, 200)])
 def test_the_width_is_that_of_the_terminal_within_limits(monkeypatch, columns, width):
     monkeypatch.setattr("shutil.get_terminal_size", lambda fallback: os.terminal_size((columns, 0)))
     assert terminal_width() == width
@@ -246,7 +249,7 @@ def test_a_wide_line_of_source_is_continued_with_a_mark(monkeypatch):
     assert fold("short = 1", "  12  ") == "  12  short = 1"
     assert reflow("1. In code:\n```python\nx = 1\n\nif x:\n    y = 2\n```\nSo y is 2.") == (
         "1. In code:\n\n    x = 1\n\n    if x:\n        y = 2\n\nSo y is 2.")
-    assert reflow("| a | table |\n| " + "x" * 50) == "| a | table |\n| " + "x" * 50
+    assert reflow("| a | table |\n|---|---|\n| longer | x |") == "a       table\n──────  ─────\nlonger  x"
 
 
 @pytest.mark.slow
@@ -258,7 +261,7 @@ def test_the_cells_of_a_real_lesson_print_the_same_after_going_back(number, tmp_
     every = cells(Path(path).read_text(encoding="utf-8"))
     middle, last = [n for n, cell in enumerate(every, 1) if cell.prose is None][-4::3]
     keys = iter([""] * (len(every) - 1) + [f"g {middle}", f"g {last}", "q"])
-    monkeypatch.setattr("builtins.input", lambda question: "no idea" if question.startswith("  ?") else next(keys))
+    monkeypatch.setattr("builtins.input", lambda question: "" if question.startswith("  ?") else next(keys))
     assert run_lesson(Path(path), True) == 0
     shown = {middle: [], last: []}
     for part in capsys.readouterr().out.split("\nstopped at")[0].split("\n--- cell ")[1:]:
@@ -277,7 +280,8 @@ def test_a_straight_run_prints_no_empty_headings(tmp_path, monkeypatch, capsys, 
     path = tmp_path / "07_headings.py"
     path.write_text(source, encoding="utf-8")
     assert run_lesson(path, False) == 0
-    assert [line for line in capsys.readouterr().out.splitlines() if line] == [line for line in headings.split("|") if line]
+    lines = [line for line in capsys.readouterr().out.splitlines() if line]
+    assert lines == [*(line for line in headings.split("|") if line), "That was the last lesson."]
 
 
 def test_the_heading_of_a_cell_that_fails_is_printed_before_the_error(tmp_path, monkeypatch, capsys):
@@ -287,3 +291,39 @@ def test_the_heading_of_a_cell_that_fails_is_printed_before_the_error(tmp_path, 
     assert run_lesson(path, False) == 1
     printed = capsys.readouterr()
     assert printed.out == "\nTwo\n" and "line 4, in <module>" in printed.err
+
+
+@pytest.fixture
+def colors(monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("WT_SESSION", "1")       # on Windows, a terminal with colors
+
+
+def test_a_terminal_with_colors_shows_styles_that_take_no_columns(colors, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    text = "A **bold** `word` of *ours*, and [a link](README.md) that 2 * 3 * 4 x."
+    shown = reflow(f"## Title\n\n{text}\n\n* item\n\n    a * b ** c `d`")
+    assert re.sub(r"\x1b\[\d*m", "", shown) == (
+        "Title\n\nA bold word of ours, and a\nlink that 2 * 3 * 4 x.\n\n- item\n\n    a * b ** c `d`")
+    assert "\x1b[1mTitle\x1b[0m" in shown and "A \x1b[1mbold\x1b[0m \x1b[36mword\x1b[0m of \x1b[1mours\x1b[0m," in shown
+    monkeypatch.setenv("COLUMNS", "80")
+    cell, = cells("# %% Title\nfor x in 'ab':      # both\n    print(x)\n")
+    assert cell.numbered_source == ("   2  \x1b[1mfor\x1b[0m x \x1b[1min\x1b[0m \x1b[36m'ab'\x1b[0m:      \x1b[2m# both\x1b[0m\n"
+                                    "   3      print(x)")
+
+
+@pytest.mark.parametrize("name, value", [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_a_terminal_without_colors_shows_neither_styles_nor_marks(colors, monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    assert reflow("# A\n\nA **bold** `word`.") == "A\n\nA bold word."
+    cell, = cells("# %% Title\nif x:\n    y")
+    assert cell.numbered_source == "   2  if x:\n   3      y"
+
+
+def test_a_lesson_ends_with_the_command_of_the_next(steps, tmp_path):
+    (tmp_path / "lessons" / "07b_after.py").touch()
+    (tmp_path / "lessons" / "10_later.py").touch()
+    assert steps("c").out.endswith("\nnext: numpy-transformer lesson 07b --step\n")
+    assert "next:" not in steps("c", "q", source=LESSON.replace("import numpy", "import nimpy"), code=1).out

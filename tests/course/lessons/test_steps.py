@@ -16,11 +16,11 @@ from helpers.commands import python
 
 from numpy_transformer.course.lessons.answers import closing_answers
 
-PROMPTS = (b"q quit: ", b"?  ", b">>> ")
+PROMPTS = (b"all keys: ", b"?  ", b"for the answer:  ", b">>> ")
 LESSON = '''# %% [markdown]
 # # 07 Tiny
 #
-# A lesson of one page. About 1 minute.
+# A lesson of one page.
 
 # %% Imports
 import numpy as np
@@ -84,19 +84,19 @@ def step(path, *keys, arguments=("--step",), **environment):
 def test_each_cell_is_shown_run_and_waited_for(tiny):
     output, code = step(tiny(), "\n", "\n", "(3,2)\n", "\n", "\n", "\n")
     assert code == 0
-    order = ["cell 1 of 5", "# 07 Tiny", "cell 2 of 5: Imports", "rng = np.random", "cell 3 of 5: Numbers",
+    order = ["cell 1 of 5", "07 Tiny", "cell 2 of 5: Imports", "rng = np.random", "cell 3 of 5: Numbers",
              "  14  x = rng.standard_normal((2, 3))", "x (2, 3) float64", "? shape of x.T?", "correct: (3, 2)",
              "cell 4 of 5", "The end is near.", "cell 5 of 5: Claims", "✓ x has six numbers"]
     places = [output.index(text) for text in order]
     assert places == sorted(places) and 'predict("shape of x.T?", ...)' in output          # the answer comes later
-    assert output.count("q quit: ") == 5
+    assert output.count("all keys: ") == 5
 
 
 def test_the_keys(tiny):
-    output, code = step(tiny(), "\n", "p 1 + \n", "\n", "(2, 3)\n", "p x.T @ x\n", "v\n", "r\n", "?\n", "i\n",
+    output, code = step(tiny(), "\n", "p 1 + \n", "\n", "(2, 3)\n", "\n", "p x.T @ x\n", "v\n", "r\n", "\n", "?\n", "i\n",
                         "print('here', x.size)\n", "\x04", "nonsense\n", "q * 2\n", "i\n", "exit()\n", "p exit()\n",
                         "p None\n", "c\n")
-    assert code == 0 and "SyntaxError" in output and "the answer: (3, 2)" in output
+    assert code == 0 and "SyntaxError" in output and "Try again" in output and "the answer: (3, 2)" in output
     assert "x.T @ x (3, 3) float64" in output and "  x                (2, 3) float64" in output
     assert "here 6" in output and all(f"'{text}' is not one of these keys" in output for text in ("nonsense", "q * 2"))
     assert "  SystemExit: None\n" in output and "  None\n" not in output and "Traceback" not in output
@@ -154,7 +154,7 @@ def test_an_interrupted_cell_can_be_run_again(tiny):
 @pytest.mark.parametrize("arguments, six, code", [(["--step"], 6, 0), ([], 7, 1), ([], 6, 0), (["--stop"], 6, 2)])
 def test_without_a_terminal_it_never_pauses(tiny, arguments, six, code):
     run = python(tiny(six), *arguments, timeout=60)
-    assert run.returncode == code and "Traceback" not in run.stderr and "q quit" not in run.stdout
+    assert run.returncode == code and "Traceback" not in run.stderr and "all keys" not in run.stdout
     assert ("✓" in run.stdout) == (code == 0) and ("claim does not hold" in run.stderr) == (code == 1)
     if code == 0:
         assert "  ? shape of x.T?  (3, 2)" in run.stdout
@@ -163,22 +163,7 @@ def test_without_a_terminal_it_never_pauses(tiny, arguments, six, code):
         assert ("runs straight through" in run.stderr) == bool(arguments)
 
 
-PAGE = '''# The lessons
-
-<details><summary>07 Not an answer</summary>
-
-1. This stands before the section.
-</details>
-
-## Answers to the closing questions
-
-<details><summary>07b Another lesson</summary>
-
-1. Something else.
-</details>
-
-<details>
-<summary>07 Tiny</summary>
+PAGE = '''# Answers to the closing questions of lesson 07 Tiny
 
 1. It has six numbers, because 2 · 3 = 6. This sentence continues on the
    next line.
@@ -187,29 +172,31 @@ PAGE = '''# The lessons
        x = 1
 
 3. Yes.
-
-</details>
 '''
 
 
-def test_the_answers_to_the_closing_questions_come_from_the_page_beside_the_lesson(tiny):
+def write_answers(lesson):
+    (lesson.parent / "answers").mkdir()
+    (lesson.parent / "answers" / "07_tiny.md").write_text(PAGE, encoding="utf-8")
+
+
+def test_the_answers_to_the_closing_questions_come_from_the_page_with_the_name_of_the_lesson(tiny):
     path = tiny()
     assert closing_answers(path) == {}
-    (path.parent / "README.md").write_text(PAGE, encoding="utf-8")
+    write_answers(path)
     assert closing_answers(path) == {
         1: "It has six numbers, because 2 · 3 = 6. This sentence continues on the\nnext line.",
         2: "In code:\n\n    x = 1", 3: "Yes."}
-    assert closing_answers(path.with_name("07b_other.py")) == {1: "Something else."}
     assert closing_answers(path.with_name("08_other.py")) == {}
 
 
 @pytest.mark.slow
 def test_a_unfolds_one_answer_after_another_at_the_last_cell(tiny):
     path = tiny()
-    (path.parent / "README.md").write_text(PAGE, encoding="utf-8")
+    write_answers(path)
     output, code = step(path, "a\n", *"\n" * 2, "6\n", *"\n" * 2, "a\n", "a 3\n", "a\n", "a 1\n", "a\n", "a 4\n", "\n")
     assert code == 0 and "answers to the closing questions are shown at the last cell" in output
-    assert output.count("a answers") == 7       # at the prompts of the last cell only
+    assert output.count("[a] answers") == 7       # at the prompts of the last cell only
     texts = ["1. It has six numbers, because 2 · 3 = 6. This sentence continues", "3. Yes.",
              "these were all answers", "1. It has", "2. In code:\n\n    x = 1", "no answer '4'; choose one of 1, 2, 3"]
     places = [output.index(text) for text in texts[:3]]
@@ -220,7 +207,7 @@ def test_a_unfolds_one_answer_after_another_at_the_last_cell(tiny):
 @pytest.mark.slow
 def test_a_straight_run_prints_no_answers(tiny):
     path = tiny()
-    (path.parent / "README.md").write_text(PAGE, encoding="utf-8")
+    write_answers(path)
     run = python(path, timeout=60)
     assert run.returncode == 0 and "It has six" not in run.stdout
 
@@ -271,7 +258,6 @@ def test_the_path_of_a_figure_is_given_where_no_program_shows_it(tiny):
     output, code = step(path, "\n", "\n", "6\n", "o\n", "q\n", DISPLAY="", WAYLAND_DISPLAY="")
     picture = path.parents[1] / "my-figures" / "07_empty.png"
     assert code == 0 and picture.exists() and f"the figure is {picture}" in output.replace("\n    ", " ")
-    assert output.count("o open figure") == 2
 
 
 MODULES = LESSON.replace('rng = np.random.default_rng(0)', '''import numpy_transformer as nt

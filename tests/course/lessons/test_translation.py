@@ -21,7 +21,7 @@ from numpy_transformer.course.lessons.translation import ENTRY, Translation, tex
 LESSON = '''# %% [markdown]
 # # 07 Tiny
 #
-# A lesson about `x`, which takes 3 minutes:
+# A lesson about `x`, which is short:
 #
 #     x = 6
 
@@ -45,7 +45,7 @@ figure("empty", Figure())
 #
 # 1. Why?
 '''
-PAGE = "# Page\n\n## Answers to the closing questions\n\n<details><summary>07 Tiny</summary>\n\n1. Because it is.\n\n</details>\n"
+PAGE = "# Answers\n\n1. Because it is.\n"
 NAMES = {"Enter", "Ctrl", "Python", "README", "md", "my-figures/empty.png", "float64", "int64", "min", "mean", "max", "EXPR",
          "Figure", "figure", "png", "07_tiny.md"}
 
@@ -59,7 +59,8 @@ def lesson(tmp_path, monkeypatch):
     path = tmp_path / "lessons" / "07_tiny.py"
     path.parent.mkdir()
     path.write_text(LESSON, encoding="utf-8")
-    (path.parent / "README.md").write_text(PAGE, encoding="utf-8")
+    (path.parent / "answers").mkdir()
+    (path.parent / "answers" / path.with_suffix(".md").name).write_text(PAGE, encoding="utf-8")
     pseudo_language.write(tmp_path / "xx", ["lessons"])
     monkeypatch.setenv("NUMPY_TRANSFORMER_LANGUAGE", str(tmp_path / "xx"))
     monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
@@ -97,8 +98,8 @@ def test_every_sentence_of_the_stepper_is_translated(lesson, monkeypatch, capsys
     translate(lesson, "xx")
     monkeypatch.setattr("code.interact", lambda banner, local, exitmsg: print(banner))
     monkeypatch.setattr("numpy_transformer.course.lessons.stepper.open_picture", lambda path: False)
-    assert step(lesson, monkeypatch, "b", "o", "v", "a", "", "r", "g 9", "hm", "?", "i", "", "maybe", "no", "v", "6", "v", "e x", "o",
-                "l", "r", "maybe", "y", "7", "b", "", "", "", "", "r", "a", "a 7", "a", "g 1",
+    assert step(lesson, monkeypatch, "b", "o", "v", "a", "", "r", "g 9", "hm", "?", "i", "", "maybe", "no", "", "v", "6", "", "v", "e x", "o",
+                "l", "r", "maybe", "y", "7", "", "b", "", "", "", "", "r", "a", "a 7", "a", "g 1",
                 "r") == 0
     out = without_source(capsys.readouterr().out)
     assert translated("Because it is.") in out and translated("yes or no?") in out
