@@ -50,6 +50,7 @@ SIGNATURES = {
                       f'max_len=5000, rng=None, *, norm="pre", {SETTINGS.format("relu", 1e-5)}, positions="sinusoidal", '
                       "tie_weights=False, pad_id=0",
     "make_model": "src_vocab, tgt_vocab, N=6, d_model=512, d_ff=2048, h=8, dropout=0.1",
+    "transformer_2017": "vocab_size, N=6, d_model=512, d_ff=2048, h=8, dropout=0.1",
     "TextEncoder": f"{TEXT_MODEL}, max_len=512, dropout=0.1, rng=None, *, {TEXT}",
     "SequenceClassifier": f'{TEXT_MODEL}, num_classes=1, hidden=64, dropout=0.1, rng=None, pool="mean", '
                           f'head_activation="relu", *, {TEXT}',

@@ -303,6 +303,7 @@ SAMPLES = [
            lambda draw: (*segmented(draw), draw.ids(T, B, 4)), 3),
     Sample("make_model", lambda rng: models.make_model(V, W, L, D, d_ff=F, h=H, dropout=P, tie_weights=True, rng=rng),
            translation, 3),
+    Sample("transformer_2017", lambda rng: models.transformer_2017(W, L, D, F, h=H, dropout=P, rng=rng), translation, 3),
 ]
 
 

@@ -8,13 +8,14 @@ from ..data import PAD
 from ..inspection import influence
 from ..layers import (CrossEntropyLoss, FeedForward, FlashAttention, ScaledDotProductAttention,
                       SinusoidalPositionalEncoding, causal_mask, padding_mask)
-from ..models import CausalLanguageModel, Decoder, Encoder, EncoderDecoder, SequenceClassifier
+from ..models import CausalLanguageModel, Decoder, Encoder, SequenceClassifier, make_model, transformer_2017
 from ..module import Parameter
 from ..training import SGD, CosineSchedule, NoamSchedule
 
 SIZES = {"d_model": 64, "num_heads": 8, "num_layers": 6, "d_ff": 256, "rng": 0}
 MODELS = {"encoder": lambda: Encoder(**SIZES), "decoder": lambda: CausalLanguageModel(1000, **SIZES),
-          "encoder-decoder": lambda: EncoderDecoder(1000, 1000, **SIZES),
+          "encoder-decoder": lambda: transformer_2017(1000, 6, 64, 256, 8, rng=0),
+          "annotated": lambda: make_model(1000, 1000, 6, 64, 256, 8, rng=0),
           "classifier": lambda: SequenceClassifier(1000, **SIZES)}
 
 

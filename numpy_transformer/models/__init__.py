@@ -8,11 +8,12 @@ rebuildable.py, parallel.py           models that know their arguments; inferenc
 """
 
 from .decoder import CausalLanguageModel, LanguageModel
-from .encoder_decoder import EncoderDecoder, make_model
+from .encoder_decoder import EncoderDecoder, make_model, transformer_2017
 from .encoder_heads import MaskedLanguageModel, SequenceClassifier, TokenClassifier
 from .initialization import INITS
 from .stacks import CrossAttentionDecoder, CrossStack, Decoder, Encoder, Stack
 from .text_encoder import TextEncoder
 
 __all__ = ["CausalLanguageModel", "CrossAttentionDecoder", "CrossStack", "Decoder", "Encoder", "EncoderDecoder",
-           "LanguageModel", "MaskedLanguageModel", "SequenceClassifier", "Stack", "TextEncoder", "TokenClassifier", "make_model"]
+           "LanguageModel", "MaskedLanguageModel", "SequenceClassifier", "Stack", "TextEncoder", "TokenClassifier", "make_model",
+           "transformer_2017"]

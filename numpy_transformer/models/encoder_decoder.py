@@ -181,13 +181,28 @@ def check_tying(src_vocab: int, tgt_vocab: int, tie_weights: bool | str) -> None
                          f"tgt_vocab = {tgt_vocab}; make them equal, or choose tie_weights=False")
 
 
+def transformer_2017(vocab_size: int, N: int = 6, d_model: int = 512, d_ff: int = 2048, h: int = 8, dropout: float = 0.1,
+                     max_len: int = 5000, pad_id: int | None = 0, rng: Seed = None) -> EncoderDecoder:
+    """Returns the model of the paper: post-norm, no final norms, and one matrix for both embeddings and the output.
+
+    The default sizes are those of the base model. The big model has d_model=1024, d_ff=4096, h=16, dropout=0.3.
+
+    Parameters:
+        vocab_size : int, the size of the vocabulary that source and target share; 37,000 for English and German
+        N=6, d_model=512, d_ff=2048, h=8, dropout=0.1, max_len=5000, pad_id=0, rng=None : as in make_model
+    Source: Vaswani et al. 2017, section 3 and table 3.
+    """
+    return EncoderDecoder(vocab_size, vocab_size, d_model, h, num_layers=N, d_ff=d_ff, dropout=dropout, max_len=max_len,
+                          norm="post", tie_weights=True, pad_id=pad_id, rng=rng)
+
+
 def make_model(src_vocab: int, tgt_vocab: int, N: int = 6, d_model: int = 512, d_ff: int = 2048, h: int = 8,
                dropout: float = 0.1, norm: str = "pre", tie_weights: bool | str = False, max_len: int = 5000,
                pad_id: int | None = 0, rng: Seed = None) -> EncoderDecoder:
     """Returns the model of the annotated Transformer: pre-norm, final norms, untied, Xavier uniform for every matrix.
 
-    norm="post", tie_weights=True give the model of the paper. The default sizes are those of its base model
-    (Vaswani et al. 2017, table 3).
+    The model of the paper is transformer_2017. The default sizes are those of its base model (Vaswani et al. 2017,
+    table 3).
 
     Parameters:
         src_vocab, tgt_vocab : int, sizes of the source and the target vocabulary

@@ -11,6 +11,8 @@ from .task import Task, sha256
 # A configuration for generated pairs of short texts
 SMALL = dict(tokenizer="char", d_model=64, num_layers=1, d_ff=256, max_len=32, dropout=0.0, schedule="cosine",
              lr=3e-3, min_lr=1.5e-4, warmup=100, weight_decay=1.0, eps=1e-8, steps=2000)
+# The model of Vaswani et al. 2017, which was trained without clipping
+PAPER = dict(norm="post", tie=True, clip=0.0)
 
 
 class PairsTask(Task):

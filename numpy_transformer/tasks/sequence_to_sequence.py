@@ -2,7 +2,7 @@
 
 from ..data import GENERATED_PAIRS, Pairs, read_pairs
 from ..data.splits import hold_out_sources
-from .pairs import SMALL, PairsTask, identify
+from .pairs import PAPER, SMALL, PairsTask, identify
 from .settings import FINE_TUNE, LORA, Setting, SettingError, choice, count_setting
 
 
@@ -20,7 +20,8 @@ class SequenceToSequenceTask(PairsTask):
         count_setting("max_len", 100, "length of the longest sentence in tokens, including begin and end", 3),
         choice("too_long", "drop", "what happens to longer sentences", "drop", "cut")]
     presets = {
-        "2017": {}, "2017-base": dict(d_model=512, num_heads=8, num_layers=6, d_ff=2048, warmup=4000, steps=100_000),
+        "2017": PAPER,
+        "2017-base": PAPER | dict(d_model=512, num_heads=8, num_layers=6, d_ff=2048, warmup=4000, steps=100_000),
         "copy": SMALL | dict(max_len=16, steps=1000), "dates": SMALL, "reverse": SMALL,
         "sort": SMALL | dict(num_layers=2, weight_decay=0.1, steps=3000),
         "fine-tune": FINE_TUNE | dict(max_len=128, batch_size=16, lr=1e-4, steps=1000),

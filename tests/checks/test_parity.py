@@ -589,6 +589,8 @@ CASES = [                                       # name, ours, theirs, inputs
      PLACES),
     ("make_model, post, tied", *through_loss(partial(nt.make_model, V, W, L, D, D_FF, H, 0.0, "post", tie_weights=True),
                                              transformer("post", "output"), LABELS), SOURCE, TARGET),
+    ("transformer_2017", *through_loss(partial(nt.transformer_2017, V, L, D, D_FF, H, 0.0),
+                                       transformer("post", ("source", "output")), LABELS), SOURCE, TARGET),
 ]
 
 
@@ -599,7 +601,7 @@ def test_parity(build, theirs, inputs):
 
 def test_every_component_is_compared_with_pytorch():
     public = {name for name in (*layers.__all__, *models.__all__)
-              if isinstance(getattr(nt, name), type) and issubclass(getattr(nt, name), nt.Module)} | {"make_model"}
+              if isinstance(getattr(nt, name), type) and issubclass(getattr(nt, name), nt.Module)} | {"make_model", "transformer_2017"}
     assert public <= {type(case[1]()).__name__ for case in CASES} | {case[0].split(",")[0] for case in CASES}
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from numpy_transformer.checks.samples import SAMPLES
 
-COMPOSITE = ("Attention", "FeedForward", "SwiGLU", "Block", "Stack", "Encoder", "Decoder", "Model", "Classifier", "make_model",
+COMPOSITE = ("Attention", "FeedForward", "SwiGLU", "Block", "Stack", "Encoder", "Decoder", "Model", "Classifier", "make_model", "2017",
              "PositionBias")
 LEAVES = [sample for sample in SAMPLES
           if sample.name.startswith(("AttentionMask", "FlashAttention", "RelativePositionBias"))

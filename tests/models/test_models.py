@@ -178,6 +178,10 @@ def test_the_base_model_has_the_size_of_the_paper():
     assert model.num_parameters() == encoder + decoder + 2 * v * d + d * v + v
     tied = nt.make_model(v, v, N=1, norm="post", tie_weights=True, max_len=10, rng=0)
     assert tied.num_parameters() == (encoder - norm) / 6 + (decoder - norm) / 6 + v * d
+    paper = nt.transformer_2017(v, N=1, max_len=10, rng=0)
+    assert paper.num_parameters() == tied.num_parameters() and paper.encoder.norm is paper.decoder.norm is None
+    assert not any(block.pre_norm for block in (*paper.encoder.blocks, *paper.decoder.blocks))
+    assert paper.source_embedding is paper.target_embedding and paper.output.weight is paper.source_embedding.weight
     for w, bound in ((model.encoder.blocks[0].feed_forward.up.weight.data, np.sqrt(6 / (d + f))),
                      (model.source_embedding.weight.data, np.sqrt(6 / (v + d))),
                      (model.target_embedding.weight.data, np.sqrt(6 / (v + d)))):

@@ -28,6 +28,7 @@ PAPER_2017 = EVERYWHERE | dict(
     tokenizer="bpe", vocab_size=4000, too_long="drop", d_model=128, num_layers=3, d_ff=512, dropout=0.1,
     activation="relu", positions="sinusoidal", tie=False, init="xavier", steps=4000, schedule="noam", lr=1e-3,
     min_lr=1e-4, warmup=1000, eps=1e-9, weight_decay=0.0, label_smoothing=0.1)
+PAPER = dict(norm="post", tie=True, clip=0.0)
 SEQ2SEQ = PAPER_2017 | dict(task=None, source=None, target=None, max_len=100)
 GENERATED = dict(
     tokenizer="char", max_len=32, d_model=64, num_layers=1, d_ff=256, dropout=0.0, steps=2000, schedule="cosine",
@@ -50,14 +51,14 @@ SETTINGS = {
     ("lm", "nanogpt-cpu"): LANGUAGE_MODEL | dict(
         d_model=128, num_layers=4, d_ff=512, norm_layer="layer", activation="gelu", positions="learned", steps=2000,
         batch_size=12, lr=1e-3, min_lr=1e-4, warmup=100, beta2=0.99, validate_every=500),
-    ("seq2seq", "2017"): SEQ2SEQ,
-    ("seq2seq", "2017-base"): SEQ2SEQ | dict(
+    ("seq2seq", "2017"): SEQ2SEQ | PAPER,
+    ("seq2seq", "2017-base"): SEQ2SEQ | PAPER | dict(
         d_model=512, num_heads=8, num_layers=6, d_ff=2048, steps=100_000, warmup=4000),
     ("seq2seq", "copy"): SEQ2SEQ | GENERATED | dict(max_len=16, steps=1000),
     ("seq2seq", "dates"): SEQ2SEQ | GENERATED,
     ("seq2seq", "reverse"): SEQ2SEQ | GENERATED,
     ("seq2seq", "sort"): SEQ2SEQ | GENERATED | dict(num_layers=2, steps=3000, weight_decay=0.1),
-    ("text2text", "2017"): TEXT2TEXT,
+    ("text2text", "2017"): TEXT2TEXT | PAPER,
     ("text2text", "small"): TEXT2TEXT | GENERATED | dict(max_len=40, num_layers=2, steps=4000, weight_decay=0.3),
     ("classifier", "small"): CLASSIFIER,
     ("classifier", "rt-polarity"): CLASSIFIER | dict(

@@ -7,5 +7,5 @@ stepper.py, stepper_keys.py, revisiting.py  --step: keys, and cells in any order
 variables.py, explore.py, viewer.py         keys that show variables, the explorer and figures
 notebook.py, answers.py                     lessons as notebooks; answers to the closing questions
 translation.py, lesson_texts.py             lessons in another language
-words.py, wrapping.py                       the runner's sentences; the width of the terminal
+words.py, wrapping.py, coloring.py          the runner's sentences; the width and the colors of the terminal
 """
