@@ -27,7 +27,7 @@ from .parser import add_command
 from .terminal import wrap
 
 REMEDIES = ("Install one with python -m pip install 'numpy-transformer[sandbox]' on Linux; or grade in a container, with "
-            "the docker or podman line in lessons/README.md; or, if you trust all files of the class, use "
+            "the docker or podman line in lessons/GRADING.md; or, if you trust all files of the class, use "
             "--trust-students.")
 
 

@@ -15,7 +15,8 @@ PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for
     ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "lessons").glob("*.md"), ROOT / "figures/README.md", ROOT / "tests/README.md",
     ROOT / "numpy_transformer/bench/README.md", ROOT / "numpy_transformer/explorer/README.md"]}
 BLOCKS = {name: re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S) for name, text in PAGES.items()}
-README, LESSONS = BLOCKS["README.md"], BLOCKS["lessons/README.md"]
+README = BLOCKS["README.md"]
+LESSONS = [block for name, blocks in BLOCKS.items() if name.startswith("lessons/") for block in blocks]
 FIRST_OUTPUT = next(text for language, text in README if language == "text")
 
 

@@ -247,7 +247,7 @@ def test_the_command_refuses_in_one_line(capsys, tmp_path):
 
 
 def test_the_readme_shows_what_the_command_says(capsys):
-    readme = (ROOT / "lessons/README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "lessons/CHECKS.md").read_text(encoding="utf-8")
     published, unseen = sum(bool(bug.seen) for bug in BUGS), sum("gradient check" not in bug.caught_by for bug in BUGS)
     assert f"`nt.zoo` holds {len(BUGS)} of them, {published} of which" in readme
     assert f"that holds {len(BUGS)} mistakes, most of them from published code" in (ROOT / "README.md").read_text(encoding="utf-8")

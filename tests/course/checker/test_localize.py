@@ -60,8 +60,8 @@ def line_of(source, part):
 
 
 def test_one_edit_is_located_and_not_told(tmp_path):
-    """As in the example of lessons/README.md."""
-    page = (ROOT / "lessons/README.md").read_text(encoding="utf-8")
+    """As in the example of lessons/EXERCISES.md."""
+    page = (ROOT / "lessons/EXERCISES.md").read_text(encoding="utf-8")
     lines = re.search(r"these three lines:\n\n```python\n(.*?)```\n\n```text\n(.*?)```", page, re.S)
     exercise = choose("01.2")
     start_workbook(tmp_path, [exercise])

@@ -18,7 +18,7 @@ from numpy_transformer.course.checker.verdict import judge
 from numpy_transformer.course.exercises import exercises
 
 LESSONS = ROOT / "lessons"
-README = (LESSONS / "README.md").read_text(encoding="utf-8")
+PAGE = (LESSONS / "EXERCISES.md").read_text(encoding="utf-8")
 TEACHING = (LESSONS / "TEACHING.md").read_text(encoding="utf-8")
 every_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: f"{e.number}-{e.name}")
 FIRST = [exercise for exercise in EXERCISES if exercise.number.endswith(".1")]                # of each lesson
@@ -150,12 +150,12 @@ def test_there_are_as_many_as_the_readme_says():
 def test_it_has_a_row_in_the_table_and_a_lesson(exercise):
     kind = "class" if exercise.is_class else exercise.kind
     assert (f"| {exercise.number} | {exercise.title} | `{exercise.file}` | {kind} "
-            f"| {exercise.lines} | {exercise.minutes} | {exercise.points} |") in README
+            f"| {exercise.lines} | {exercise.minutes} | {exercise.points} |") in PAGE
     assert list(LESSONS.glob(f"{exercise.lesson}_*.py"))
 
 
 def test_the_table_has_no_other_rows_and_the_order_of_the_files():
-    names = re.findall(r"^\| \d\d\.\d \| .* \| `(.*?)` \|", README, re.M)
+    names = re.findall(r"^\| \d\d\.\d \| .* \| `(.*?)` \|", PAGE, re.M)
     assert names == sorted(names) == [exercise.file for exercise in EXERCISES]
 
 
@@ -181,7 +181,7 @@ def test_the_sheets_of_the_term_add_up():
 
 
 def test_the_readme_shows_what_the_checker_says(tmp_path, capsys):
-    shown = re.search(r"^```text\n(01\.2 softmax_backward: .*?)^```$", README, re.M | re.S)[1]
+    shown = re.search(r"^```text\n(01\.2 softmax_backward: .*?)^```$", PAGE, re.M | re.S)[1]
     run(capsys, "exercise", "start", tmp_path, "01.2")
     path = tmp_path / "ex01_2_softmax_backward.py"
     todo = re.compile(r" +# TODO.*\n +raise NotImplementedError\n")
