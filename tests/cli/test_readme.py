@@ -41,6 +41,16 @@ def test_the_recorder_prints_its_output():
     assert run.stdout == output, run.stderr
 
 
+NOTES = BLOCKS["lessons/NOTES.md"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("code, output", [(code, output) for (_, code), (_, output) in zip(NOTES[::2], NOTES[1::2])])
+def test_the_demonstrations_of_what_was_found_wrong_print_their_output(code, output):
+    run = python("-c", f"import numpy_transformer\nnumpy_transformer.threads.set_blas_threads(1)\n{code}", cwd=ROOT)
+    assert run.stdout == output, run.stderr
+
+
 @pytest.mark.slow
 def test_the_trace_prints_its_output():
     command, output = next((command, LESSONS[n + 1][1]) for n, (_, command) in enumerate(LESSONS)
