@@ -27,8 +27,8 @@ class ScaledDotProductAttention(Module):
         PositionBias; they are called one after the other, before the mask. Empty at first
     Shape: q (B, H, T, d), k (B, G, S, d), v (B, G, S, e), mask -> y (B, H, T, e); B may be absent, or both B and H.
         `weights` (B, H, T, S) are those of the latest forward, before dropout.
-    Backward: dv = Pᵀ dy,   dP = dy vᵀ,   dS = softmax backward of dP,   dq = dS k / sqrt(d),   dk = dSᵀ q / sqrt(d),
-        where dS has gone back through the score changes, the last one first
+    Backward: dv = Pᵀ dy,   dP = dy vᵀ,   dA = softmax backward of dP,   dq = dA k / sqrt(d),   dk = dAᵀ q / sqrt(d),
+        where dA has gone back through the score changes, the last one first
     Raises: ValueError if the shapes of q, k and v do not fit together; as AttentionMask for the mask.
     Source: Vaswani et al. 2017, equation 1; grouped queries: Ainslie et al. 2023.
     """

@@ -20,7 +20,7 @@ class UnscaledAttention(ScaledDotProductAttention):
     The scale 1 / sqrt(d) is left to the weights of q and k, which learn it from smaller initial values.
 
     Parameters, Attributes, Shape, Raises: as ScaledDotProductAttention
-    Backward: dv = Pᵀ dy,   dP = dy vᵀ,   dS = softmax backward of dP,   dq = dS k,   dk = dSᵀ q
+    Backward: dv = Pᵀ dy,   dP = dy vᵀ,   dA = softmax backward of dP,   dq = dA k,   dk = dAᵀ q
     Source: Raffel et al. 2020, section 2.1; without the scale: its published code.
     """
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from ...texts import ENGLISH
 
 HEADING = re.compile(r"^\[(\d\d\.\d)\]$", re.M)        # of an exercise in texts/en/exercises
+TESTS = {                                               # the test at the end of each part of the course
+    "test1": ("02.4", "02.5"), "test2": ("10.8", "10.9"), "test3": ("15.3", "15.4"), "test4": ("21.2", "21.3")}
 WRITTEN = re.compile(r"(?:.*[/\\])?(?:ex)?([0-9]{1,2})[._]([0-9])(?:_\w+)?(?:\.py)?")
 
 
@@ -64,7 +66,7 @@ def choose_several(texts):
     """Returns the exercises that several texts stand for, each exercise once.
 
     Parameters:
-        texts : strings such as "05.2", "05.1,05.2" or "05", the number of a lesson
+        texts : strings such as "05.2", "05.1,05.2", "05", the number of a lesson, or "test1", the test of part 1
     Raises: ValueError if there is no such exercise, or a lesson has none.
     """
     parts = [part.strip() for part in ",".join(texts).split(",") if part.strip()]
@@ -72,7 +74,9 @@ def choose_several(texts):
 
 
 def lesson_or_one(text):
-    """Returns all exercises of a lesson for its number, such as "05", else a list with the one that `choose` finds."""
+    """Returns all exercises of a lesson for its number, such as "05", or of a test; else the one that `choose` finds."""
+    if text.lower() in TESTS:
+        return [exercises()[number] for number in TESTS[text.lower()]]
     if not is_lesson(text):
         return [choose(text)]
     lesson_exercises = [exercises()[number] for number in exercises() if lesson(number) == int(text)]

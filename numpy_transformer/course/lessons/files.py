@@ -41,6 +41,11 @@ def part_that_begins(number, numbers):
     return None
 
 
+def part_of(number):
+    """Returns which part of the course a lesson belongs to, counted from 1."""
+    return sum(first <= number for first in PARTS.values())
+
+
 def find_lessons():
     """Returns {number: path} of the lessons in the first of these folders that has any: lessons/ here; the current folder;
     a folder in it that `lesson start` has made; lessons/ of the checkout; the copy that was installed with the package.
