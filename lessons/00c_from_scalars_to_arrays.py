@@ -306,6 +306,26 @@ claim("y = x + f(x): dx = dy + f.backward(dy)", relative_error(dx, dX) < 1e-13)
 claim("without the first dy, it would be wrong", relative_error(dx - dy, dX) > 0.1)
 
 # %% [markdown]
+# **Not used at all.** In lesson 00 a mask gave later tokens the weight 0. The output of the first token, y_0 = the sum
+# of P_0s v_s, then stays the same whatever the value of a later token is. So if L depends on y_0 alone, it does not
+# react to v_1 and v_2, and their gradients are 0. Backward says the same: v_s receives P_0s dy_0, which is 0 dy_0. This
+# is why a mask makes gradients zero, exactly and not only nearly.
+
+# %% A mask makes a gradient zero
+P = np.array([[1.0, 0.0, 0.0],                      # token 0 sees only itself
+              [0.4, 0.6, 0.0],                      # token 1 sees token 0 and itself
+              [0.2, 0.3, 0.5]])
+v = rng.standard_normal((3, 2))
+dy = np.zeros((3, 2))
+dy[0] = 1.0                                         # L is the sum of the numbers in y_0
+dv = P.T @ dy                                       # y = P @ v
+changed = v.copy()
+changed[2] = 100.0
+claim("another value of token 2 leaves the output of token 0 as it is", (P @ changed)[0] == (P @ v)[0])
+claim("so the gradients of the values of tokens 1 and 2 are exactly 0", dv[1:] == 0)
+show(dv=dv)
+
+# %% [markdown]
 # ## Exercises
 #
 # 1. In section 1, shopper 0 begins to order 2 more times in shop 1. Which entries of db, dW and dx change, and by how

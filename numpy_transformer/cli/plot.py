@@ -43,6 +43,10 @@ def add_pictures_without_a_run(pictures):
     pe.add_argument("--width", type=whole_number(1, 2000), default=128, metavar="D", help="d_model")
     pe.add_argument("--transposed", action="store_true", help="one column per position, one row per dimension")
     pe.add_argument("--waves", action="store_true", help="draw single columns and rows as curves")
+    pe.add_argument("--dims", type=whole_numbers, metavar="I,J,...",
+                    help="with --waves, the dimensions to draw over the positions, such as 0,2,4,8,16")
+    pe.add_argument("--at", type=whole_numbers, metavar="T,U,...",
+                    help="with --waves, the positions to draw over the dimensions, such as 0,10,50,99")
     mask = add_picture(pictures, "mask", draw_masks, "a causal mask, a padding mask, and both combined")
     mask.add_argument("--length", type=whole_number(2, 1000), default=6, metavar="T", help="number of tokens")
     mask.add_argument("--padding", type=whole_number(0), default=2, metavar="N", help="number of padding tokens among them")
@@ -58,6 +62,11 @@ def add_pictures_without_a_run(pictures):
     memory = add_picture(pictures, "memory", draw_memory,
                          "the peak memory of plain and of tiled attention, over the sequence length")
     memory.add_argument("--width", type=whole_number(1, 1024), default=64, metavar="D", help="width of the head")
+
+
+def whole_numbers(text):
+    """An argparse type: whole numbers of at least 0, separated by commas."""
+    return [whole_number(0)(part.strip()) for part in text.split(",")]
 
 
 def add_pictures_of_attention(pictures):

@@ -21,7 +21,16 @@ MODELS = {"encoder": lambda: Encoder(**SIZES), "decoder": lambda: CausalLanguage
 
 def draw_positions(views, arguments):
     table = SinusoidalPositionalEncoding(arguments.width, max_len=arguments.positions).table
-    return views.positional_waves(table) if arguments.waves else views.positional_heatmap(table, arguments.transposed)
+    chosen = {"--dims": arguments.dims, "--at": arguments.at}
+    if not arguments.waves:
+        for option, numbers in chosen.items():
+            if numbers is not None:
+                raise ValueError(f"{option} chooses curves, but a heatmap is drawn; add --waves")
+        return views.positional_heatmap(table, arguments.transposed)
+    for (option, numbers), size, limit in zip(chosen.items(), ("--width", "--positions"), table.shape[::-1]):
+        if numbers is not None and max(numbers) >= limit:
+            raise ValueError(f"{option} {max(numbers)} is too large for {size} {limit}; the last one is {limit - 1}")
+    return views.positional_waves(table, arguments.dims, arguments.at)
 
 
 def draw_masks(views, arguments):

@@ -4,6 +4,7 @@ attention.py, backward.py, positions.py     attention weights and masks; gradien
 architecture.py, boxes.py                   a whole model as nested boxes
 history.py, step_plots.py, scaling.py       learning curves; numbers over steps; time and memory over a size
 bug_curves.py, class_report.py              a run with and without a bug; the results of a class
+drawings/                                   drawings of what the lessons are about, by name
 fonts.py, save.py                           letters that the default font lacks; writing files
 """
 

@@ -27,17 +27,19 @@ def positional_heatmap(table, transposed=False):
     return figure
 
 
-def positional_waves(table, dimensions=None, positions=(1, 5, 10, 20)):
+def positional_waves(table, dimensions=None, positions=None):
     """Draws columns and rows of an encoding as curves.
 
     Parameters:
         table : array (positions, d_model)
         dimensions : columns to draw in the left panel, over the positions; None: five even ones
-        positions : rows to draw in the right panel, over the even dimensions
+        positions : rows to draw in the right panel, over the even dimensions; None: 1, 5, 10 and 20
     """
     length, d_model = table.shape
     if dimensions is None:
         dimensions = list(dict.fromkeys(2 * round(d_model * part / 2) for part in (0, 0.08, 0.16, 0.24, 0.32)))
+    if positions is None:
+        positions = (1, 5, 10, 20)
     figure = Figure(figsize=(11, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     for dimension, style in zip(dimensions, itertools.cycle(STYLES)):

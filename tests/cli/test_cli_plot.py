@@ -141,6 +141,21 @@ def test_the_gradients_are_those_of_the_next_token(runs, tmp_path, capsys, monke
     np.testing.assert_allclose(seen[0][1], wanted, rtol=1e-5)
 
 
+@pytest.mark.parametrize("more, dimensions, positions", [
+    ([], [0, 10, 20, 30, 40], [1, 5, 10, 20]), (["--dims", "0,2,4,8,16"], [0, 2, 4, 8, 16], [1, 5, 10, 20]),
+    (["--at", "0, 10,50,99"], [0, 10, 20, 30, 40], [0, 10, 50, 99]), (["--dims", "7", "--at", "99"], [7], [99])])
+def test_the_waves_are_those_that_were_chosen(more, dimensions, positions, tmp_path, capsys, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("numpy_transformer.views.write_figure", lambda figure, path: drawn.append(figure) or path)
+    assert run(capsys, "plot", "pe", "--waves", "--positions", "100", *more, "--out", tmp_path / "x.png")[0] == 0
+    left, right = drawn[0].axes
+    table = nt.SinusoidalPositionalEncoding(128, max_len=100).table
+    for line, dimension in zip(left.lines, dimensions, strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), table[:, dimension])
+    for line, position in zip(right.lines, positions, strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), table[position, 0::2])
+
+
 def test_numbers_that_need_no_run(tmp_path, capsys, monkeypatch):
     seen = {}
     for name in ("step_sizes", "schedules", "memory_growth"):
@@ -174,6 +189,13 @@ def test_a_text_that_is_too_long_is_cut_and_said(runs, tmp_path, capsys, monkeyp
 @pytest.mark.parametrize("arguments, message", [
     (["pe", "--out", "x.jpg"], "the format of 'x.jpg' is not supported; use a file name that ends in .png, .svg, .pdf"),
     (["pe", "--out", "."], "is not supported"), (["pe", "--width", "0"], "'0' is not a whole number of at least 1"),
+    (["pe", "--waves", "--dims", "0,x"], "argument --dims: 'x' is not a whole number of at least 0"),
+    (["pe", "--waves", "--dims", ""], "argument --dims: '' is not a whole number of at least 0"),
+    (["pe", "--waves", "--at", "3,-1"], "argument --at: '-1' is not a whole number of at least 0"),
+    (["pe", "--waves", "--dims", "3,64", "--width", "64"], "--dims 64 is too large for --width 64; the last one is 63"),
+    (["pe", "--waves", "--at", "0,50"], "--at 50 is too large for --positions 50; the last one is 49"),
+    (["pe", "--at", "0"], "--at chooses curves, but a heatmap is drawn; add --waves"),
+    (["pe", "--transposed", "--dims", "0"], "--dims chooses curves, but a heatmap is drawn; add --waves"),
     (["mask", "--length", "5000"], "'5000' is not a whole number of at least 2 and at most 1,000"),
     (["xray", "--text", "a"], "give one with --run RUN.npz"),
     (["architecture", "--run", "LM", "--model", "decoder"], "--run and --model name two models"),

@@ -46,7 +46,7 @@ def run(folder, path, planted="", language=None):
     code = (f"{PREAMBLE}\n{planted}\nsys.argv = [{str(copy)!r}]\n"
             f"runpy.run_path({str(copy)!r}, run_name='__main__')")
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=200,
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", stdin=subprocess.DEVNULL, timeout=600,
         env={**os.environ, "PYTHONPATH": str(path.parents[1]), "PYTHONIOENCODING": "utf-8", **chosen}, cwd=folder)
     result.folder = folder
     return result

@@ -158,19 +158,10 @@ def normalized(text):
 
 def figure(name, picture):
     """Saves a picture as NN_name.png, where NN is the lesson's number, in the folder `environment.figure_folder()`."""
-    from ...views import save
-
-    if silent:
-        return
-    number = environment.running_lesson()
-    path = save(picture, environment.figure_folder(), f"{number}_{name}" if number else name)
-    if environment.in_notebook():
-        with contextlib.suppress(ImportError):
-            from IPython.display import Image, display
-            display(Image(filename=str(path)))
-    print(f"  {lesson_words('run.figure', path=os.path.relpath(path))}")
-    if drawn is not None:
-        drawn(path)
+    if not silent:
+        path = save_picture(name, picture)
+        print(f"  {lesson_words('run.figure', path=os.path.relpath(path))}")
+        present(path)
 
 
 def drawing(name):
@@ -180,6 +171,26 @@ def drawing(name):
     """
     from ...views.drawings import draw, text_of
 
-    print(wrapped(f"  {text_of(name)}"))
-    figure(f"{name}_dark", draw(name, dark=True))
-    figure(name, draw(name))
+    if not silent:
+        dark, light = save_picture(f"{name}_dark", draw(name, dark=True)), save_picture(name, draw(name))
+        print(wrapped(f"  {text_of(name)}"))
+        print(f"  {lesson_words('run.drawing', light=os.path.relpath(light), dark=os.path.relpath(dark))}")
+        present(light)
+
+
+def save_picture(name, picture):
+    """Writes a picture of the running lesson. Returns its path."""
+    from ...views import save
+
+    number = environment.running_lesson()
+    return save(picture, environment.figure_folder(), f"{number}_{name}" if number else name)
+
+
+def present(path):
+    """Displays a picture in a notebook, and tells the stepper about it."""
+    if environment.in_notebook():
+        with contextlib.suppress(ImportError):
+            from IPython.display import Image, display
+            display(Image(filename=str(path)))
+    if drawn is not None:
+        drawn(path)

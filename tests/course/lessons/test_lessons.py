@@ -32,7 +32,7 @@ def check_claims_and_figures(path, lesson_run):
     assert results_in_lesson(path.read_text(encoding="utf-8")) <= held          # helpers/results.py says what this means
     assert lesson_run.stdout.count("✓") >= 5
     assert {file.name for file in lesson_run.folder.iterdir()} == {"lessons", "my-figures"}
-    figures = re.findall(r"figure: (.*)", lesson_run.stdout)
+    figures = re.findall(r"(?:figure|pages): (\S+)", lesson_run.stdout)
     drawn = [f"my-figures/{file.name}" for file in (lesson_run.folder / "my-figures").iterdir()]
     assert figures and sorted(figures) == sorted(drawn)
     for name in figures:

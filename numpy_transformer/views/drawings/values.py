@@ -1,0 +1,18 @@
+"""Numbers that drawings compute, and how they are written."""
+
+import numpy as np
+
+
+def softmax(scores):
+    exps = np.exp(scores - np.max(scores, -1, keepdims=True))
+    return exps / exps.sum(-1, keepdims=True)
+
+
+def number(value, digits=2):
+    """A number with a real minus sign."""
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def short(value):
+    """A number with three digits that count, and no zeros after them."""
+    return f"{value:.3g}".replace("-", "−")
