@@ -7,8 +7,8 @@
 # (04), attention (05), heads (07), norms (08), feed-forward layers (09) and blocks (10). Two things are new: the mean
 # that makes one vector of a text, and the loss of a single logit.
 #
-# The drawing shows the whole. Its last layer has one output for each of two classes and a softmax. Ours has one output
-# and a sigmoid, which computes the same function (closing question 4).
+# The drawing shows the whole. Its last layer has one output, and a sigmoid makes a probability of it. A softmax over two
+# outputs computes the same function (closing question 4).
 #
 # At the end the model learns generated reviews in a few seconds, and you compare its figures on real ones.
 
@@ -197,6 +197,7 @@ claim("the safe form is right there", np.allclose(losses[2][4:], [40, 1000]))
 claim("at the three logits near 0, all agree", np.allclose([losses[0][1:4], losses[1][1:4]], losses[2][1:4]))
 z, c = z[:5], c[:5]
 dz = (1 / (1 + np.exp(-z)) - c) / len(z)    # L is the mean over the texts of log(1 + exp(z)) - c z
+show_source(nt.BinaryCrossEntropyLoss.backward)
 criterion = nt.BinaryCrossEntropyLoss()
 claim("nt.BinaryCrossEntropyLoss computes the mean of the safe form",
       relative_error(criterion(z, c), safe_loss(z, c).mean()) < 1e-15)

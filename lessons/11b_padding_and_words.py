@@ -164,7 +164,7 @@ figure("seen", picture)
 # ## 3. Accuracy is not the loss
 #
 # Accuracy asks on which side of 0 a logit lies. The loss also asks how far from 0 it is. If all logits are divided by
-# 10, no answer changes, but the loss does. If z = 0 for all texts, the loss is log 2 = 0.69, which is the loss of a
+# 10, no answer changes, but the loss does. If z = 0 for all texts, the loss is log 2 = 0.693, which is the loss of a
 # model without information. A wrong answer with a large |z| costs a little more than |z|, so there is no upper bound.
 #
 # The second model has seen only 200 reviews. It memorizes them: its training loss goes to almost 0. On the validation

@@ -6,7 +6,7 @@
 # encoder that you know. Their model is called the Vision Transformer, ViT for short.
 #
 # In this lesson you build one from parts of earlier lessons. You write forward and backward of the two steps that are
-# new, and train the model to read digits in less than a minute. Then you look at what it attends to.
+# new, and train the model to read digits. Then you look at what it attends to.
 
 # %% Digits, and two simple classifiers
 import numpy as np
@@ -134,7 +134,7 @@ for name, gradient in (("W", dW), ("b", db), ("class_token", dclass), ("PE", dPE
 # the same size.
 #
 # In backward only row 0 receives a gradient from the head. The patches receive theirs through attention. One could also
-# take the mean of all patches, as in lesson 11. The paper reports in appendix D.3 that both work about equally well,
+# take the mean of all patches, as in lesson 11. The paper reports in an appendix that both work about equally well,
 # though with different learning rates.
 
 # %% The model
@@ -179,7 +179,7 @@ claim("finite differences and the complex step confirm all gradients", report.ok
 # %% [markdown]
 # ## 4. Training
 #
-# The model has N = 3 blocks of width 48, and about 86,000 parameters. It sees 1,600 batches of 64 pictures, so none
+# The model has N = 3 blocks of width 48, and about 87,000 parameters. It sees 1,600 batches of 64 pictures, so none
 # more than three times. The optimizer is Adam (lesson 02b). Its learning rate rises during the first 100 steps, and
 # then falls in a straight line to 0 (lesson 19 says why this helps). The accuracy is measured on 2,000 new pictures.
 
@@ -260,7 +260,7 @@ figure("attention", picture)
 # A convolutional network, which was the usual choice for pictures before, applies the same small filter everywhere. So
 # it knows from the start that neighboring pixels belong together, and that a digit stays the same when it moves. The
 # ViT does not know either of these: it has to learn from data which positions are neighbors. This is why Dosovitskiy et
-# al. found that it needs much more data: trained on ImageNet's 1.3 million pictures alone, their models remain a few
+# al. found that it needs much more data: trained on ImageNet alone, their models remain a few
 # points below comparable convolutional networks, and they overtake them after training on 14 to 300 million pictures.
 # Here the generator provides as many digits as we like.
 #

@@ -36,7 +36,7 @@ def attention(default):
 
 
 def init(default):
-    return choice("init", default, "distribution of the initial weights; lesson 11 compares them", *INITS)
+    return choice("init", default, "distribution of the initial weights; lesson 19 compares them", *INITS)
 
 
 def start_settings():

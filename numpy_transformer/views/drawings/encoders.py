@@ -1,5 +1,7 @@
 """What encoders are used for: classes of texts and images, masked words, tags, vectors and answers; and batches with padding."""
 
+import math
+
 import numpy as np
 
 from .values import softmax
@@ -35,7 +37,7 @@ def classifier(c):
     c.arrow(mean.right, vector.left)
     c.arrow(vector.right, linear.left)
     c.arrow(linear.right, (10.75, 2.35))
-    bars(c, 11.3, 2.56, c.word("classes").split(), softmax([1.4, 0.0]), length=0.6)
+    bars(c, 11.3, 2.35, c.word("classes").split(), [1 / (1 + math.exp(-1.4))], length=0.6)
 
 
 def padding(c):
