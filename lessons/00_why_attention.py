@@ -51,9 +51,10 @@ claim("each of the 4 tokens has a vector of 4 features", x.shape == (len(tokens)
 # fit: multiply the two vectors entry by entry, and add up the products. The question (1, 0.5, 0) and the entry of the
 # first book, (2, 2, 0), have the dot product 1 · 2 + 0.5 · 2 + 0 · 0 = 3.
 #
-# The second step takes the exponential exp(score), which is positive for every score, and divides by the sum of all
-# exponentials. This operation is called softmax, and lesson 01 explains why it is a good choice. The scores 3, 1 and 0
-# have the exponentials 20.1, 2.7 and 1.0. Their sum is 23.8, so the first weight is 20.1 / 23.8 = 0.84.
+# The second step takes the exponential exp(score) and divides by the sum of all exponentials. exp(x) is 2.718 to the
+# power of x. It is always positive: exp(0) = 1, exp(1) = 2.718, exp(-1) = 1 / 2.718, and the more negative x is, the
+# closer exp(x) is to 0. The scores 3, 1 and 0 have the exponentials 20.1, 2.7 and 1.0. Their sum is 23.8, so the first
+# weight is 20.1 / 23.8 = 0.84. This operation is called softmax, and lesson 01 explains why it is a good choice.
 
 # %% A question, three catalog entries, three books
 drawing("library")                          # the three steps, with other books
@@ -149,7 +150,10 @@ claim("the package's mask hides the same tokens", np.allclose(attention(2 * q, k
 # %% [markdown]
 # ## 4. The Transformer of 2017
 #
-# This network translates. Its **encoder** reads the source sentence, and its **decoder** writes the translation, one
+# You need not understand this list yet. It is a map of the course, and each of its words comes back in the lesson that
+# is named beside it.
+#
+# The Transformer translates. Its **encoder** reads the source sentence, and its **decoder** writes the translation, one
 # token at a time. Both are stacks of N equal blocks. The parts are these:
 #
 # * An **embedding** table turns each token into a vector of D numbers (lesson 03), to which a **positional encoding**
@@ -164,48 +168,20 @@ claim("the package's mask hides the same tokens", np.allclose(attention(2 * q, k
 
 # %% The parts, as a drawing and from a model
 drawing("encoder_and_decoder")
-# The last two arguments choose the paper's form: normalization after the addition, one table for embeddings and output.
-small = nt.make_model(11, 11, N=2, d_model=16, d_ff=32, h=2, norm="post", tie_weights=True)
-figure("architecture", views.architecture(small))
-
-# %% [markdown]
-# ## 5. Where the parameters are
-#
-# A **Linear** layer from m to n numbers is a table of m n numbers, and n more that are added. An attention has four
-# Linears from D to D: for queries, keys, values and output. A feed-forward layer goes from D to F numbers and back.
-# Normalization has 2 numbers for each of D features. The table that embeddings and output share has a row of D numbers
-# for each of V tokens.
-
-# %% Counting them
-def count(V, N, D, F):
-    """The number of parameters of the paper's form."""
-    attention = 4 * (D ** 2 + D)
-    feed_forward = 2 * D * F + F + D
-    norm = 2 * D
-    encoder_block = attention + feed_forward + 2 * norm
-    decoder_block = 2 * attention + feed_forward + 3 * norm
-    return N * (encoder_block + decoder_block) + V * D
-
-
-predict("How many parameters has one attention with D = 4?", 80, why="Four Linears with 4 · 4 + 4 = 20 numbers each.")
-model = nt.make_model(30, 30, N=3, d_model=24, d_ff=50, h=4, norm="post", tie_weights=True)
-claim("the formula counts the parameters of a model of this form",
-      count(30, 3, 24, 50) == model.num_parameters(), f"{model.num_parameters():,}")
-base = count(37_000, 6, 512, 2048)
-claim("the base model of the paper (N = 6, D = 512, F = 2048, about 37,000 tokens) has 62 to 68 million",
-      62e6 < base < 68e6, f"{base / 1e6:.1f} million; table 3 of the paper says 65 million")
+# The same, drawn from the parts of a tiny model: a vocabulary of 11 tokens, vectors of 16 features, 2 heads.
+figure("architecture", views.architecture(nt.transformer_2017(11, N=2, d_model=16, d_ff=32, h=2)))
 
 # %% [markdown]
 # ## What this course does
 #
-# You first learn how a network is trained and what it reads (00b to 02c). Then you build the parts (03 to 10), and put
-# them together into models that classify, write and translate (11 to 16).
+# You first learn how a network is trained (00b to 02b). Then you build the parts (02c to 10), put them together into
+# models that classify, write, translate and answer (11 to 15b), and see what has changed since (16 to 21).
 #
 # ## Exercises
 #
-# 1. Change the question of the library to (0, 0, 1). Compute the three weights by hand, then with the code.
+# 1. Change the question of the library to (0, 0, 1). Compute the three weights by hand, then with the code. (The key
+#    `i` of --step opens Python with the variables of the lesson.)
 # 2. What happens to the weights if a question is multiplied by 10, and what if it is divided by 10?
 # 3. "her key lost Anna" has the same four tokens. Which output does "her" receive without a mask? Which part of a
 #    Transformer tells the two sentences apart?
 # 4. How many dot products does self-attention need for T tokens, and how many times as many for 50 T tokens?
-# 5. What fraction of the base model's parameters is in the attentions, and what fraction in the feed-forward layers?

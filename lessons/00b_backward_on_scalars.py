@@ -7,7 +7,7 @@
 # number. **Backward** finds all these answers in one pass, and every neural network of this course is trained with it.
 #
 # This lesson assumes nothing about derivatives. You first go through a network of a single neuron with a pencil. Then a
-# program of fifty lines does the same for any expression.
+# program of fifty lines does the same for any expression. (A scalar is a single number, not a list or a table.)
 
 # %% One neuron
 import math
@@ -40,20 +40,21 @@ print(f"  output {neuron(x1, x2, w1, w2, b):.3f}, target {target}, loss {loss_of
 # %% [markdown]
 # ## 1. What a derivative is
 #
-# A neuron multiplies its inputs by weights, adds a bias, and squeezes the sum between -1 and 1 with the function tanh:
+# A neuron multiplies its inputs by weights, which are learned numbers here, and adds another one, the bias. The function
+# tanh squeezes the sum between -1 and 1: tanh(0) = 0, tanh(1) = 0.76, tanh(3) = 0.995.
 #
 #     y = tanh(w1 x1 + w2 x2 + b)
 #
-# How does y react to w2? Increase w2 by a small h and see by how much y changes. Twice as small an h gives a change
-# about half as large, so the useful number is the ratio: change of y, divided by h. As h becomes smaller, the ratio
+# How does y react to w2? Increase w2 by a small h, and divide the change of y by h. As h becomes smaller, this ratio
 # approaches a fixed number, the **derivative** of y with respect to w2, written dy/dw2. Here it is about -1.83. So if
 # w2 grows by 0.001, y falls by about 0.00183.
 #
-# Three derivatives are all that we need below. Each follows from the question what happens if one number grows by h:
+# Four derivatives are all that we need. The first three follow from what happens if one number grows by h:
 #
-#     c = a + b         c grows by h as well                      dc/da = 1         dc/db = 1
-#     c = a b           (a + h) b is larger than a b by h b       dc/da = b         dc/db = a
-#     c = tanh(a)       from a table of derivatives               dc/da = 1 - c²
+#     c = a + b      c grows by h               dc/da = 1     dc/db = 1
+#     c = a - b      c falls by h if b grows    dc/da = 1     dc/db = -1
+#     c = a b        (a + h) b = a b + h b      dc/da = b     dc/db = a
+#     c = tanh(a)    from a table               dc/da = 1 - c²
 #
 # **The chain rule.** In our neuron w2 acts on y in two stages. Let u be the sum inside tanh. If w2 grows by h, then u
 # changes by x2 h, which is -2 h. If u changes by a small amount, y changes by about 1 - y² = 0.915 times this amount.
@@ -72,10 +73,10 @@ predict("c = a b with a = 3 and b = 5. What is dc/da?", 5, why="If a grows by h,
 # ## 2. With a pencil
 #
 # The neuron should return the target 1. The loss is L = r r with r = y - target. For every number we need dL/d(number),
-# which is called its **gradient**. We write du for dL/du, because it is always L that is differentiated.
+# which is called its **gradient**. We write du for dL/du, since it is always the change of L that we ask for.
 #
-# Forward computes L in seven lines, each with one of the operations above. Backward starts at the end, where dL = 1,
-# and goes through the lines in reverse order. A line that computed c from a and b knows dc by now. It gives dc (dc/da)
+# Forward computes L in seven lines. Backward starts at the end with dL = 1, because L grows by h if L grows by h, and
+# goes through the lines in reverse order. A line that computed c from a and b knows dc by now. It gives dc (dc/da)
 # to a, and dc (dc/db) to b:
 #
 #     L = r r          dr = dL r + dL r = 2 r = -1.417
@@ -88,14 +89,12 @@ predict("c = a b with a = 3 and b = 5. What is dc/da?", 5, why="If a grows by h,
 #     p1 = w1 x1       dw1 = dp1 x1           = -1.297
 #                      dx1 = dp1 w1           = -0.649
 #
-# r appears twice in its line, so it receives two products, and they are added. A sum gives the same number to both
-# sides. A product gives each factor the other factor times its own gradient.
+# r appears twice in its line. If it grows, both factors grow, and the two changes of L come together: so r receives two
+# products, and they are added. A sum gives the same number to both sides. A product gives each factor the other factor times its own gradient.
 #
 # That is all of backward. Each line was visited once, and all gradients are known. Their signs say what to do: a larger
 # w1 or b makes the loss smaller, and so does a smaller w2. **Gradient descent** moves each of these three numbers
 # against its gradient, by a small factor lr, the **learning rate**, times the gradient.
-#
-# The drawing shows the derivatives of y in place of L. Each gradient above is dy = -1.417 times as large.
 
 # %% The same lines in Python
 drawing("graph_of_scalars")
@@ -250,7 +249,7 @@ def two_distances(number):
     return x, a + a.tanh()
 
 
-predict("With = in place of +=, by which factor is dw1 wrong?", 0.5,
+predict("With = in place of +=, dw1 is the right number times what?", 0.5,
         why="Only one of the two equal products of r is kept. All other gradients are computed from dr, by products, "
             "so the factor 1/2 reaches all of them.")
 inputs, loss = graph(**numbers)

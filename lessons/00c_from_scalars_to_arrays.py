@@ -3,9 +3,8 @@
 #
 # The class `Value` of lesson 00b finds the gradients of any expression, one number at a time. A network has millions of
 # numbers, and an object for each of them would be far too slow. NumPy computes with whole arrays instead. In this
-# lesson you write the same network twice, first with scalars and then with arrays, and see that both give the same
-# gradients. In the array version you write backward yourself, line by line. That is how every layer of this package
-# works, and at the end you can read the first of them.
+# lesson you write the same network twice, with scalars and with arrays, where you write backward yourself. Every layer
+# of this package works like that, and at the end you can read the first of them.
 #
 # The cell below repeats `Value` in short form. The three functions under it lead from arrays of numbers to arrays of
 # values and back.
@@ -74,14 +73,13 @@ def relative_error(a, b):
 # ## 1. The gradient of an array
 #
 # Two shoppers buy three kinds of fruit in two shops. The array x has the kilograms of one order, with a row for each
-# shopper. W has the price of each kind in each shop, and b the delivery fee of each shop. The bill of shopper n in shop
-# f is then
+# shopper. W has the price of each kind in each shop, and b the delivery fee of each shop. In shop 0 an order of shopper
+# 0 costs y_00 = 1 + 2 · 3 + 1 · 4 + 0.5 · 8 = 15, which is the fee b_0 plus row 0 of x times column 0 of W. The matrix
+# product gives all four bills at once: y = x @ W + b. A layer that computes this is called **Linear**.
 #
-#     y_nf = b_f + x_n1 W_1f + x_n2 W_2f + x_n3 W_3f          or with arrays:   y = x @ W + b
-#
-# A layer that computes this is called **Linear**, with B rows, D inputs and F outputs. Here B = 2, D = 3 and F = 2.
-# Shopper n orders dy_nf times in shop f, so all orders together cost L, the sum of all dy_nf y_nf. The derivative of L
-# with respect to y_nf is dy_nf.
+# Shopper 0 orders once in shop 0, so the total L of all orders contains 1 · y_00, and if this bill rises by h, L rises
+# by 1 h. In general L = the sum of orders_nf y_nf over the shoppers n and the shops f. So the derivative of L with
+# respect to y_nf is the number of orders, and we call this array dy.
 #
 # The **gradient of an array** is an array of the same shape. Each of its entries is the derivative of L with respect to
 # the entry in the same place. dW, for example, says for each price how much the total rises if this price rises by 1.
@@ -89,15 +87,15 @@ def relative_error(a, b):
 # The graph of values has an arrow for each use of a value, and backward adds up what comes along the arrows. So we
 # ask how often each entry is used:
 #
-# * The fee b_f is used in the bills of both shoppers. Forward wrote it once and NumPy repeated it for each row, which
-#   is called **broadcasting**. So db_f is a sum over the rows, namely the number of orders in shop f.
-# * The price W_df is used in both rows too, each time multiplied by x_nd. So dW_df is the sum over n of x_nd dy_nf, the
-#   kilograms of kind d that are sold in shop f.
-# * The amount x_nd is used in both shops. So dx_nd is the sum over f of dy_nf W_df, what one more kilogram in each
-#   order of shopper n costs.
+# * The fee b_f is used in the bills of both shoppers: NumPy repeats it for each row (**broadcasting**). So db_f is a sum
+#   over the rows, the number of orders in shop f.
+# * The price W_df is used in both rows, multiplied by x_nd. So dW_df is the sum over n of x_nd dy_nf, the kilograms of
+#   kind d that shop f sells.
+# * The amount x_nd is used in both shops. So dx_nd is the sum over f of dy_nf W_df, the cost of one more kilogram in each
+#   order of shopper n.
 #
-# A sum of products over one index is a matrix product, so each of these three gradients is one line. As in lesson 00b,
-# what was used several times receives a sum. For arrays, this sum runs over the axis that the gradient does not have.
+# For example, dW_01 = 2 · 3 + 1 · 1 = 7, which is column 0 of x times column 1 of dy. A matrix product multiplies rows
+# by columns, so x has to be transposed: dW = x.T @ dy. As in lesson 00b, what was used several times receives a sum.
 
 # %% Forward and backward in four lines, and the graph that they replace
 drawing("scalars_and_arrays")
@@ -147,7 +145,7 @@ for name, array, gradient, graph in zip(("dx", "dW", "db"), (x, W, b), (dx, dW, 
 #
 # The first version works with scalars. It makes a value for every number in every step. The second has five lines
 # forward. Its backward is read from the last of these lines to the first, and each line stands under the forward line
-# that it inverts. tanh treats each entry separately, so its backward does that too, with the product `*` in place of
+# to which it belongs. tanh treats each entry separately, so its backward does that too, with the product `*` in place of
 # `@`. Training is plain gradient descent: each parameter moves by -lr times its gradient.
 
 # %% The scalar version and the array version
@@ -227,9 +225,8 @@ axes.legend()
 figure("losses", picture)
 
 # %% [markdown]
-# The graph makes an object for each product and each sum, and Python visits every one of them. The array version does
-# the same arithmetic in a few long loops inside NumPy. Its price is that you have to find backward yourself, and lesson
-# 02 shows how to derive and check it.
+# The array version does the same arithmetic in a few long loops inside NumPy. Its price is that you have to find
+# backward yourself. Lesson 02 shows how to derive and check it.
 #
 # ## 3. A layer: forward and backward in one class
 #
@@ -270,7 +267,8 @@ grad = np.concatenate([p.grad.ravel() for p in (up.weight, up.bias, down.weight,
 claim("the layers give the gradients of the graph", relative_error(grad, slow_gradients[0]) < 1e-12)
 once = up.weight.grad.copy()
 predict("We run forward and backward again without zero_grad. By which factor does up.weight.grad grow?", 2,
-        why="Backward adds the same gradient once more to the one that is already there.")
+        why="Backward adds the same gradient once more to the one that is already there. (The graph of 00b gave 7, because "
+            "it also kept the gradients in the middle. A layer keeps those of its parameters only.)")
 down(tanh(up(points)))
 up.backward(tanh.backward(down.backward(dy)))
 claim("without zero_grad the gradient has doubled", relative_error(up.weight.grad, 2 * once) < 1e-14)
@@ -309,7 +307,8 @@ claim("without the first dy, it would be wrong", relative_error(dx - dy, dX) > 0
 # **Not used at all.** In lesson 00 a mask gave later tokens the weight 0. The output of the first token, y_0 = the sum
 # of P_0s v_s, then stays the same whatever the value of a later token is. So if L depends on y_0 alone, it does not
 # react to v_1 and v_2, and their gradients are 0. Backward says the same: v_s receives P_0s dy_0, which is 0 dy_0. This
-# is why a mask makes gradients zero, exactly and not only nearly.
+# is why a mask makes gradients zero, exactly and not only nearly. The same holds for the key of a hidden token: whatever
+# its score would have been, the mask replaces it.
 
 # %% A mask makes a gradient zero
 P = np.array([[1.0, 0.0, 0.0],                      # token 0 sees only itself

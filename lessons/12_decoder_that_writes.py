@@ -295,11 +295,12 @@ for text in written[:2]:
 # right, and a name, a thing or a place in it is not. A fluent text is no proof that the model has kept track of who
 # lost what. Here we can count how often it has, because we know the grammar.
 #
-# More training helps. The command below trains a larger decoder on 20,000 stories, and the second one continues a
-# beginning. The page of the lessons has the result, its time and the processor.
+# The first command below trains a decoder on 20,000 stories and keeps it in a file, and the second continues a
+# beginning. This decoder reads windows of one long text, which begin anywhere in a story, and not whole stories as
+# here.
 #
 #     numpy-transformer train lm --config stories --out stories.npz
-#     numpy-transformer generate stories.npz --prompt "Once upon a time" --length 150
+#     numpy-transformer generate stories.npz --prompt "Once upon a time" --length 150 --temperature 0.5
 #
 # ## Exercises
 #

@@ -195,7 +195,30 @@ claim("and the same gradient of every parameter", [
 show_source(nt.EncoderDecoder.backward)
 
 # %% [markdown]
-# ## 4. Backward through the memory
+# ## 4. Where the parameters are
+#
+# A Linear from m to n features has m n weights and n biases. An attention has four Linears from D to D, a feed-forward
+# layer goes from D to F features and back, and a norm has 2 numbers for each feature. E has a row of D numbers for each
+# of V tokens.
+
+# %% Counting them
+def count(V, N, D, F):
+    attention = 4 * (D ** 2 + D)
+    feed_forward = 2 * D * F + F + D
+    norm = 2 * D
+    encoder_block = attention + feed_forward + 2 * norm
+    decoder_block = 2 * attention + feed_forward + 3 * norm
+    return N * (encoder_block + decoder_block) + V * D
+
+
+predict("how many parameters has one attention with D = 4?", 80, why="Four Linears with 4 · 4 + 4 = 20 numbers each.")
+claim("the formula counts the parameters of our model", count(V, N, D, F) == built.num_parameters())
+base = count(37_000, 6, 512, 2048)
+claim("the base model of the paper (N = 6, D = 512, F = 2048, about 37,000 tokens) has 62 to 68 million",
+      62e6 < base < 68e6, f"{base / 1e6:.1f} million; table 3 of the paper says 65 million")
+
+# %% [markdown]
+# ## 5. Backward through the memory
 #
 # The memory influences the loss in only one way: as keys and values of cross-attention. Each of the N decoder blocks
 # uses the same memory, and uses it twice. Where the source is PAD, the row of the memory is hidden, and so its gradient
@@ -220,7 +243,7 @@ claim("changing target token 2 leaves the logits of tokens 0 and 1 unchanged",
 # from the decoder back to the encoder. Which word of the source receives the largest gradient? In the chosen entry,
 # which of the two uses of the memory contributes more?
 #
-# ## 5. A first task: copying
+# ## 6. A first task: copying
 #
 # The first example of The Annotated Transformer copies random numbers. The decoder has to find, for each position, the
 # source token at the same position, and nothing in the model says so. We train four models of the package with four
@@ -290,7 +313,8 @@ figure("post_and_pre", picture)
 # 3. A generator returns softmax(z), and the loss takes its logarithm. For which logits does this fail, and why does
 #    log-softmax not fail?
 # 4. In section 2, the last decoder layer is left out of the sum. Predict which parameters get wrong gradients.
-# 5. E receives three gradients. Which rows does each of them reach: from the output layer, from the target, from the
+# 5. What fraction of the base model's parameters is in the attentions, and what fraction in the feed-forward layers?
+# 6. E receives three gradients. Which rows does each of them reach: from the output layer, from the target, from the
 #    source?
 #
 # With a checker (`numpy-transformer exercise check 13.1` and so on): 13.1, 13.2, 13.3, 13.4, 13.5, 13.6.

@@ -5,15 +5,14 @@
 # tokens, this is 67 million numbers in every head of every layer. Yet nothing outside of attention uses the weights:
 # the result is y, with one row for each token. This lesson computes y and all gradients in tiles, small rectangles of
 # that array, and holds only one tile at a time. The obstacle is softmax, which needs a whole row of scores before it
-# can give the first weight. This obstacle can be overcome without any approximation: the result equals that of plain
-# attention up to rounding.
+# can give the first weight. It can be overcome without any approximation: the result equals that of plain attention up
+# to rounding. Sources: Milakov and Gimelshein 2018 (algorithm 3, softmax in one pass); Dao et al. 2022, FlashAttention
+# (algorithms 1 and 4).
 #
-# After this lesson you will be able to compute a softmax in one pass over its row, derive a backward that needs no
-# stored weights, and say what tiles save and what they cost. Lesson 05 explains plain attention. Sources: Milakov and
-# Gimelshein 2018 (algorithm 3, softmax in one pass); Dao et al. 2022, FlashAttention (algorithms 1 and 4).
-# About 15 minutes.
+# In the example, three tokens of the text "the dog saw cats and it" look for other tokens. "It" looks for nouns, most
+# of all for a plural.
 
-# %% Two heads of plain attention, and what passes through their softmax
+# %% Three queries and six keys
 import math
 import tracemalloc
 
@@ -21,146 +20,174 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
-from numpy_transformer.course import claim, figure, lesson, predict
+from numpy_transformer.course import claim, drawing, figure, lesson, predict, show, show_source
 
 lesson.start(__name__)
+#                                              noun, verb, plural, pronoun: what each key is
+k = np.array([[0.0, 0, 0, 0],                # the
+              [1, 0, 0, 0],                  # dog
+              [0, 1, 0, 0],                  # saw
+              [1, 0, 1, 0],                  # cats
+              [0, 0, 0, 0],                  # and
+              [0, 0, 0, 1]])                 # it
+q = np.array([[8.0, 0, -2, 0],               # saw: looks for its subject, rather not a plural
+              [4, 0, 0, 0],                  # and: looks for nouns
+              [6, 2, 2, 4]])                 # it
+v = np.array([[0.0, 0], [1, 1], [0, 0], [1, 2], [0, 0], [0, 1]])   # animal or not, how many
+(T, d), S = q.shape, len(k)
+A = q @ k.T / math.sqrt(d)                   # plain attention, to compare with
+P = np.exp(A) / np.exp(A).sum(-1, keepdims=True)
+y = P @ v
 
 
-def relative_difference(a, b):
+def relative_error(a, b):                    # the distance between a and b, divided by the norm of b
     return np.linalg.norm(a - np.asarray(b)) / np.linalg.norm(b)
 
 
-rng = np.random.default_rng(17)
-H, T, S = 2, 10, 23                         # heads, queries, keys
-d, e = 6, 4                                 # features of a query or key, features of a value
-q, k, v, dy = (rng.standard_normal((H, *shape)) for shape in ((T, d), (S, d), (S, e), (T, e)))
-plain = nt.ScaledDotProductAttention()
-with nt.record(plain) as tape:
-    y = plain(q, k, v)
-    dq, dk, dv = plain.backward(dy)
-softmax = tape["softmax"]
-scores, P = softmax.inputs[0], softmax.output
-dP, dS = softmax.dy, softmax.gradients[0]
-plain.eval()                                # from here on, it only gives values to compare with
-claim("scores, P, dP and dS have T x S numbers in each head", [x.size == H * T * S for x in (scores, P, dP, dS)])
+claim('the scores of "it" are 0, 3, 1, 4, 0 and 2', A[2] == [0, 3, 1, 4, 0, 2])
 predict("A text becomes 4 times as long. How many times as large is P, and how many times as large is q?", "16 and 4",
         why="P has one number for each pair of a query and a key, so it grows as T². q has one row for each token.")
 
 # %% [markdown]
 # ## 1. Softmax in one pass
 #
-# A query with the scores s_1, s_2, ... has the output y = (sum of exp(s_i) v_i) / (sum of exp(s_i)). We could add up
+# A query with the scores A_1, A_2, ... has the output y = (sum of exp(A_s) v_s) / (sum of exp(A_s)). We could add up
 # both sums key by key, but exp overflows above 709 in float64 and above 88 in float32. That is why softmax subtracts
 # the maximum of the row, and this maximum is known only at the end of the row.
 #
-# The solution is to subtract the largest score **so far**. After j keys, let
+# The solution is to subtract the largest score **so far**, which we call top. After some of the keys, let
 #
-#     m_j = max(s_1, ..., s_j)
-#     l_j = sum over i <= j of exp(s_i - m_j)
-#     u_j = sum over i <= j of exp(s_i - m_j) v_i
+#     total = sum over these keys of exp(A_s - top)
+#     u     = sum over these keys of exp(A_s - top) v_s
 #
-# With the next score, the maximum becomes m_(j+1) = max(m_j, s_(j+1)). Each old term of the sums changes by the same
-# factor, since exp(s_i - m_(j+1)) = exp(s_i - m_j) exp(m_j - m_(j+1)). So it is enough to **rescale** the old sums:
+# If the next scores raise the maximum to new_top, each old term has to change by the same factor, because
+# exp(A_s - new_top) = exp(A_s - top) exp(top - new_top). So it is enough to **rescale** the old sums by
+# exp(top - new_top), and then to add the new terms. The loop starts with top = -inf, total = 0 and u = 0, and ends with
+# y = u / total, in which exp(-top) cancels. Each step may take one key, or a tile of several keys.
 #
-#     l_(j+1) = l_j exp(m_j - m_(j+1))
-#               + exp(s_(j+1) - m_(j+1))
-#     u_(j+1) = u_j exp(m_j - m_(j+1))
-#               + exp(s_(j+1) - m_(j+1)) v_(j+1)
-#
-# For example, after the score 1 we have m = 1 and l = 1. If the next score is 3, then m becomes 3 and l becomes
-# exp(-2) + 1 = 1.135. The definitions of m, l and u hold before each step and after it, so they are an invariant of the
-# loop. It starts with m = -inf, l = 0 and u = 0, and ends with y = u / l, in which exp(-m) cancels. A step may also
-# take a tile of n keys instead of a single key.
+# The drawing follows the scores of "it" in tiles of two keys. When the maximum rises from 3 to 4, the sum 1.05 is
+# multiplied by exp(-1), which gives 0.39.
 
-# %% The invariant, tile by tile
-s = 2 * rng.standard_normal(24)
-values = rng.standard_normal((24, e))
-n = 6                                       # keys in a tile
-predict("The maximum rises from 2 to 5. By what factor is l multiplied?", "exp(-3)",
-        why="Old terms are exp(s - 2) and should be exp(s - 5). The quotient is exp(2 - 5).")
-m = -math.inf
-l = 0.0
-u = np.zeros(e)
-maxima = []
-for j in range(0, len(s), n):
-    new_m = max(m, s[j:j + n].max())
-    factor = math.exp(m - new_m)            # exp(-inf) = 0 in the first tile
-    p = np.exp(s[j:j + n] - new_m)
-    l = l * factor + p.sum()
-    u = u * factor + p @ values[j:j + n]
-    m = new_m
-    maxima.append(m)
-    terms = [math.exp(x - m) for x in s[:j + n]]
-    u_by_definition = [sum(a * c for a, c in zip(terms, column)) for column in values.T]
-    claim(f"after {j + n:2} keys, m, l and u satisfy their definitions",
-          m == max(s[:j + n]) and relative_difference(l, sum(terms)) < 1e-14
-          and relative_difference(u, u_by_definition) < 1e-14,
-          f"m = {m:.2f}, the old l is multiplied by {factor:.2f}, l = {l:.2f}")
-claim("u / l is y = softmax(s) @ v", relative_difference(u / l, nt.Softmax()(s) @ values) < 1e-14)
-
-# %% The invariant as a picture
-picture = Figure(figsize=(12.4, 4.6), layout="constrained")
-left, right = picture.subplots(1, 2)
-for i, (maximum, color, hatch) in enumerate(zip(maxima, ("C0", "C1", "C2", "C4"), ("", "//", "..", "xx"))):
-    style = {"color": color, "hatch": hatch, "edgecolor": "white"}
-    keys = slice(i * n, i * n + n)
-    left.bar(range(24)[keys], s[keys], label=f"tile {i + 1}", **style)
-    left.plot([i * n - 0.5, i * n + n - 0.5], [maximum, maximum], "k-", linewidth=3, label="m" if i == 3 else None)
-    for now in range(i, 4):                 # the part of l that comes from this tile, rescaled to the m of tile `now`
-        part = np.exp(s[keys] - maxima[now]).sum()
-        older = np.exp(s[:i * n] - maxima[now]).sum()
-        right.bar(now + 1, part, bottom=older, **style)
-left.set(xlabel="key", ylabel="score", title="Four tiles of scores and their maximum m so far", ylim=(None, 1.6 * m))
-right.set(xticks=range(1, 5), xlabel="number of tiles read", ylabel="sum l, split by tile",
-          title="When m rises, the older parts of l shrink")
-left.legend(loc="upper left", ncols=3)
-figure("one_pass", picture)
+# %% The row of "it", tile by tile
+drawing("tiles")
+predict("The maximum rises from 2 to 5. By what factor is the total multiplied?", "exp(-3)",
+        why="Old terms are exp(A - 2) and should be exp(A - 5). The quotient is exp(2 - 5).")
+top, total, u = -math.inf, 0.0, np.zeros(2)
+for j in range(0, S, 2):
+    scores = A[2, j:j + 2]
+    new_top = max(top, scores.max())
+    factor = math.exp(top - new_top)         # exp(-inf) = 0 in the first tile
+    p = np.exp(scores - new_top)
+    total = total * factor + p.sum()
+    u = u * factor + p @ v[j:j + 2]
+    top = new_top
+    terms = np.exp(A[2, :j + 2] - top)
+    claim(f"after {j + 2} keys, total and u satisfy their definitions",
+          [relative_error(total, terms.sum()) < 1e-14, relative_error(u, terms @ v[:j + 2]) < 1e-14],
+          f"top {top:g}, factor {factor:.2f}, total {total:.2f}")
+claim('u / total is the output of "it"', relative_error(u / total, y[2]) < 1e-14)
+show(y_it=u / total)
 
 # %% [markdown]
-# ## 2. Tiles of queries and keys
+# ## 2. Forward in tiles
 #
-# Each query has its own m, l and u. A tile now consists of `rows` queries and `keys` keys, and the two loops below are
-# the whole forward pass. (Algorithm 1 of the paper nests them the other way around.) `nt.FlashAttention(block_size)`
-# takes `block_size` keys at a time, computes all heads at once, and supports masks. Its results are equal to those of
-# plain attention up to rounding, because the terms are rescaled and added in a different order.
+# Each query has its own top, total and u. A tile now consists of some queries and some keys, and the two loops below
+# are the whole forward pass. Besides y, it returns top and total, two numbers for each query, which backward will need.
 
-# %% The forward pass in two loops
-def tiled(q, k, v, rows, keys):
-    y = np.empty((len(q), v.shape[1]))
+# %% Two loops over queries and keys
+def forward(q, k, v, rows, keys):            # rows x keys is the size of a tile
+    y, tops, totals = np.empty((len(q), v.shape[1])), np.empty((len(q), 1)), np.empty((len(q), 1))
     for t in range(0, len(q), rows):
-        m, l, u = -math.inf, 0.0, 0.0
+        tile = np.s_[t:t + rows]
+        top, total, u = -math.inf, 0.0, 0.0
         for j in range(0, len(k), keys):
-            s = q[t:t + rows] @ k[j:j + keys].T / math.sqrt(q.shape[1])
-            new_m = np.maximum(m, s.max(-1, keepdims=True))
-            factor = np.exp(m - new_m)
-            p = np.exp(s - new_m)
-            l = l * factor + p.sum(-1, keepdims=True)
+            scores = q[tile] @ k[j:j + keys].T / math.sqrt(q.shape[1])
+            new_top = np.maximum(top, scores.max(-1, keepdims=True))
+            factor = np.exp(top - new_top)
+            p = np.exp(scores - new_top)
+            total = total * factor + p.sum(-1, keepdims=True)
             u = u * factor + p @ v[j:j + keys]
-            m = new_m
-        y[t:t + rows] = u / l
-    return y
+            top = new_top
+        y[tile], tops[tile], totals[tile] = u / total, top, total
+    return y, tops, totals
 
 
-for rows, keys in ((1, 1), (4, 5), (3, 100)):
-    y_tiled = [tiled(*head, rows, keys) for head in zip(q, k, v)]
-    claim(f"tiles of {rows} x {keys} give the y of plain attention", relative_difference(y_tiled, y) < 1e-14)
-for keys in (1, 5, 64):
-    y_flash = nt.FlashAttention(keys).eval()(q, k, v)
-    claim(f"so does nt.FlashAttention(block_size={keys})", relative_difference(y_flash, y) < 1e-14)
-mask = (rng.random((T, S)) < 0.5) & (np.arange(T)[:, None] != 3)           # query 3 may attend to nothing
-y_masked = nt.FlashAttention(5).eval()(q, k, v, mask)
-y_large_scores = nt.FlashAttention(5).eval()(1e4 * q, k, v)
-claim("it does so with a mask, too", relative_difference(y_masked, plain(q, k, v, mask)) < 1e-14)
-claim("a query that may attend to nothing gets zeros, not NaN", y_masked[:, 3] == 0)
-claim("scores of many thousands do not overflow", relative_difference(y_large_scores, plain(1e4 * q, k, v)) < 1e-9)
+for rows, keys in ((1, 1), (2, 2), (3, 5)):
+    claim(f"tiles of {rows} x {keys} give the y of plain attention",
+          relative_error(forward(q, k, v, rows, keys)[0], y) < 1e-14)
+claim("scores of many thousands do not overflow", np.isfinite(forward(1e4 * q, k, v, 2, 2)[0]))
 
 # %% [markdown]
-# ## 3. Causal tiles
+# ## 3. Backward without stored weights
+#
+# Lesson 05 derived dv = Pᵀ dy, dP = dy vᵀ, dA_ts = P_ts (dP_ts - mean_t), where mean_t is the sum over s of P_ts dP_ts,
+# and dq = dA k / sqrt(d), dk = dAᵀ q / sqrt(d). In tiles, two questions remain.
+#
+# **Where does P come from?** It is computed again: P_ts = exp(A_ts - top_t) / total_t.
+#
+# **How can we know mean_t before the whole row is computed?** We insert dP_ts = sum over c of dy_tc v_sc, and change
+# the order of the sums:
+#
+#     mean_t = sum over s of P_ts (sum over c of dy_tc v_sc)
+#            = sum over c of dy_tc (sum over s of P_ts v_sc)
+#            = sum over c of dy_tc y_tc
+#
+# This needs only dy and y. Now each tile can add its part: to dv and dk of its keys, which are sums over the queries,
+# and to dq of its queries, which is a sum over the keys.
+
+# %% Each line of backward in tiles, under the forward line that it inverts
+dy = np.array([[1.0, -1], [0.5, 2], [1, 3]])
+y, top, total = forward(q, k, v, 2, 2)
+mean = (dy * y).sum(-1, keepdims=True)
+dq, dk, dv = np.zeros(q.shape), np.zeros(k.shape), np.zeros(v.shape)
+for j in range(0, S, 2):
+    keys = np.s_[j:j + 2]
+    P_tile = np.exp(q @ k[keys].T / math.sqrt(d) - top) / total
+    # y = P @ v
+    dv[keys] += P_tile.T @ dy
+    dP_tile = dy @ v[keys].T
+    # P = softmax(A)
+    dA_tile = P_tile * (dP_tile - mean)
+    # A = q @ k.T / math.sqrt(d)
+    dq += dA_tile @ k[keys] / math.sqrt(d)
+    dk[keys] += dA_tile.T @ q / math.sqrt(d)
+claim("mean_t, the sum of P_ts dP_ts, equals the sum of dy_tc y_tc",
+      relative_error(mean, (P * (dy @ v.T)).sum(-1, keepdims=True)) < 1e-14)
+plain = nt.ScaledDotProductAttention()
+plain(q[None], k[None], v[None])             # an axis in front for the heads
+claim("dq, dk and dv equal those of plain attention",
+      [relative_error(a, b[0]) < 1e-14 for a, b in zip((dq, dk, dv), plain.backward(dy[None]))])
+
+# %% [markdown]
+# ## 4. The package's class
+#
+# `nt.FlashAttention(block_size)` takes block_size keys at a time, and all heads at once. Four things differ. `group`
+# divides q by sqrt(d). `blocks` yields the tiles: which queries, which keys, and their scores, with -inf where the mask
+# hides a key. A column of ones beside v makes the last column of u the total. And backward divides dy by the total
+# instead of dividing each tile.
+
+# %% Its source, and the same numbers
+show_source(nt.FlashAttention.forward, nt.FlashAttention.backward)
+flash = nt.FlashAttention(2)
+claim("nt.FlashAttention returns this y", relative_error(flash(q[None], k[None], v[None])[0], y) < 1e-14)
+claim("and this dq, dk and dv",
+      [relative_error(b[0], a) < 1e-14 for a, b in zip((dq, dk, dv), flash.backward(dy[None]))])
+rng = np.random.default_rng(17)
+heads = [rng.standard_normal((2, *shape)) for shape in ((10, 6), (23, 6), (23, 4))]       # random q, k, v of two heads
+mask = (rng.random((10, 23)) < 0.5) & (np.arange(10)[:, None] != 3)          # query 3 may attend to nothing
+masked = nt.FlashAttention(5)(*heads, mask)
+claim("it gives the y of plain attention with a mask, too", relative_error(masked, plain(*heads, mask)) < 1e-14)
+claim("a query that may attend to nothing gets zeros, not NaN", masked[:, 3] == 0)
+claim("finite differences and the complex step confirm its gradients", nt.gradcheck(
+    nt.FlashAttention(5), *heads, mask, directions=2).ok)
+plain.forget()
+
+# %% [markdown]
+# ## 5. Causal tiles
 #
 # In causal attention, token t sees tokens 0 to t. A tile whose keys all come after its last query contributes nothing,
 # so it is skipped and its scores are never computed. A tile whose keys all come before its first query needs no mask.
-# Only the tiles on the diagonal need one. With N tiles per side, N (N + 1) / 2 of the N² tiles are computed. For N = 8,
-# these are 36 of 64 tiles.
+# Only the tiles on the diagonal need one. With n tiles per side, n (n + 1) / 2 of the n² tiles are computed.
 
 # %% Counting the tiles that are computed
 class CountingAttention(nt.FlashAttention):
@@ -168,87 +195,33 @@ class CountingAttention(nt.FlashAttention):
 
     def blocks(self, q, k, mask):
         self.tiles = []
-        for rows, keys, s in super().blocks(q, k, mask):
-            self.tiles.append((rows[1].start, keys[1].start, np.isneginf(s).sum()))
-            yield rows, keys, s
+        for rows, keys, scores in super().blocks(q, k, mask):
+            self.tiles.append((rows[1].start, keys[1].start, np.isneginf(scores).sum()))
+            yield rows, keys, scores
 
 
-N = 8                                       # tiles per side
-n = 64                                      # queries, and keys, in a tile
-causal = CountingAttention(n, causal=True).eval()
-causal_mask = nt.causal_mask(N * n)
-long_q, long_k, long_v = rng.standard_normal((3, 16, N * n, 8))     # 16 heads
+n, size = 8, 64                              # tiles per side, and queries, and keys, in a tile
+causal = CountingAttention(size, causal=True)
+causal_mask = nt.causal_mask(n * size)
+long_q, long_k, long_v, long_dy = rng.standard_normal((4, 16, n * size, 8))        # 16 heads
 y_causal = causal(long_q, long_k, long_v)
-claim("causal tiles give the y of plain attention",
-      relative_difference(y_causal, plain(long_q, long_k, long_v, causal_mask)) < 1e-14)
-claim("N (N + 1) / 2 tiles are computed", len(causal.tiles) == N * (N + 1) / 2, f"{len(causal.tiles)} of {N * N}")
+y_plain = plain(long_q, long_k, long_v, causal_mask)
+tiles = causal.tiles
+claim("causal tiles give the y of plain attention", relative_error(y_causal, y_plain) < 1e-14)
+claim("and its gradients", [relative_error(a, b) < 1e-13
+                            for a, b in zip(causal.backward(long_dy), plain.backward(long_dy))])
+claim("n (n + 1) / 2 tiles are computed", len(tiles) == n * (n + 1) / 2, f"{len(tiles)} of {n * n}")
+claim("backward computes the same tiles", causal.tiles == tiles)
 claim("the tiles on the diagonal hide scores, and the others hide none",
-      [(t == j) == (hidden > 0) for t, j, hidden in causal.tiles])
-long_k[:, n:] = np.nan
-long_v[:, n:] = np.nan
-claim("skipped tiles are not read: NaN in keys and values from token 64 on does not reach the queries before it",
-      np.array_equal(causal(long_q, long_k, long_v)[:, :n], y_causal[:, :n]))
-claim("plain attention does read them, and the weight 0 times NaN is NaN",
-      np.isnan(plain(long_q, long_k, long_v, causal_mask)))
+      [(t == j) == (hidden > 0) for t, j, hidden in tiles])
 
 # %% [markdown]
-# ## 4. Backward without stored weights
+# ## 6. Peak memory, measured
 #
-# Lesson 05 derived dv = Pᵀ dy, dP = dy vᵀ, dS_tj = P_tj (dP_tj - D_t) with D_t = sum over j of P_tj dP_tj, and
-# dq = dS k / sqrt(d), dk = dSᵀ q / sqrt(d). In tiles, two questions remain.
-#
-# **Where does P come from?** It is computed again. For this, forward saves two numbers for each query, m_t and l_t:
-#
-#     P_tj = exp(s_tj - m_t) / l_t
-#
-# **How can we know D_t before the whole row is computed?** We insert dP_tj = sum over c of dy_tc v_jc and change the
-# order of the sums:
-#
-#     D_t = sum over j of P_tj (sum over c of dy_tc v_jc)
-#         = sum over c of dy_tc (sum over j of P_tj v_jc)
-#         = sum over c of dy_tc y_tc
-#
-# This needs only dy and y. Now each tile can add its part: to dv and dk of its keys, which are sums over the queries,
-# and to dq of its queries, which is a sum over the keys.
-
-# %% Each line of the derivation, then the whole backward pass
-m = scores.max(-1, keepdims=True)
-l = np.exp(scores - m).sum(-1, keepdims=True)
-D = (dy * y).sum(-1, keepdims=True)
-claim("P_tj = exp(s_tj - m_t) / l_t", relative_difference(np.exp(scores - m) / l, P) < 1e-14)
-claim("D_t, the sum of P_tj dP_tj, equals the sum of dy_tc y_tc",
-      relative_difference(D, (P * dP).sum(-1, keepdims=True)) < 1e-13)
-claim("dS_tj = P_tj (dP_tj - D_t)", relative_difference(P * (dP - D), dS) < 1e-13)
-dq_sum, dk_sum, dv_sum = np.zeros(q.shape), np.zeros(k.shape), np.zeros(v.shape)
-for j in range(0, S, 5):                    # tiles of all queries and five keys
-    keys = np.s_[:, j:j + 5]
-    p = np.exp(q @ k[keys].mT / math.sqrt(d) - m) / l
-    ds = p * (dy @ v[keys].mT - D)
-    dv_sum[keys] += p.mT @ dy
-    dk_sum[keys] += ds.mT @ q / math.sqrt(d)
-    dq_sum += ds @ k[keys] / math.sqrt(d)
-claim("the sums over the tiles equal plain attention's dq, dk and dv",
-      [relative_difference(a, b) < 1e-13 for a, b in ((dq_sum, dq), (dk_sum, dk), (dv_sum, dv))])
-forward_tiles = causal.tiles
-inputs = rng.standard_normal((3, 16, N * n, 8))
-long_dy = rng.standard_normal((16, N * n, 8))
-causal.train()(*inputs)
-plain.train()(*inputs, causal_mask)
-pairs = zip(causal.backward(long_dy), plain.backward(long_dy))
-claim("so do the gradients of nt.FlashAttention, here with causal tiles",
-      [relative_difference(a, b) < 1e-13 for a, b in pairs])
-claim("its backward computes the same tiles as its forward", causal.tiles == forward_tiles)
-claim("gradcheck confirms the backward pass, here with two query heads for each key head", nt.gradcheck(
-    nt.FlashAttention(5, causal=True), rng.standard_normal((4, 7, d)), k[:, :9], v[:, :9]).ok)
-
-# %% [markdown]
-# ## 5. Peak memory, measured
-#
-# We measure one causal head with d = e = 64 in float64. Python's tracemalloc counts every byte that NumPy allocates.
-# The peak is the largest number of bytes in use at any time between the start of forward and the end of backward. The
-# arrays q, k, v, dy and the mask exist before and do not count. Plain attention reaches its peak at the end
-# of backward, where the T x T arrays P, dP and dS exist at the same time. With them exist five arrays of T x d: the
-# scaled q, dv, dk, and dq before and after its division by sqrt(d).
+# We measure one causal head with d = 64 in float64. Python's tracemalloc counts every byte that NumPy allocates. The
+# peak is the largest number of bytes in use at any time between the start of forward and the end of backward, without
+# the inputs. Plain attention reaches its peak at the end of backward, where the T x T arrays P, dP and dA exist at the
+# same time, and five arrays of T x d: the scaled q, dv, dk, and dq before and after its division by sqrt(d).
 
 # %% The peak at five lengths
 def peak(attention, T, mask=None):
@@ -259,7 +232,7 @@ def peak(attention, T, mask=None):
     attention.backward(dy)
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return round(peak_bytes / 1e6, 2)       # rounded, since Python's own objects differ by a few bytes
+    return round(peak_bytes / 1e6, 2)        # rounded, since Python's own objects differ by a few bytes
 
 
 LENGTHS = np.array([128, 256, 512, 1024, 2048])
@@ -269,50 +242,44 @@ claim("plain attention needs three arrays of T x T and five of T x d", np.allclo
     plain_peaks, (3 * LENGTHS ** 2 + 5 * LENGTHS * 64) * 8 / 1e6, rtol=0.05), f"{plain_peaks[-1]:.1f} MB at T = 2048")
 claim("in tiles, twice the length needs twice the memory", abs(tiled_peaks[1:] / tiled_peaks[:-1] - 2) < 0.1,
       f"{tiled_peaks[-1]:.1f} MB at T = 2048")
-picture = Figure(figsize=(13, 4.8), layout="constrained")
-left, right = picture.subplots(1, 2, width_ratios=(1, 1.4))
-kinds = np.zeros((N, N))
-for t, j, hidden in forward_tiles:
-    kinds[t // n, j // n] = 1 if hidden else 2
-left.imshow(kinds, "Blues", vmax=3, extent=(0, N * n, N * n, 0))
-left.set(xticks=range(0, N * n + 1, 2 * n), yticks=range(0, N * n + 1, 2 * n), xlabel="key", ylabel="query",
-         title=f"Causal tiles: {len(forward_tiles)} of {N * N} are computed")
-for x, y, text, angle in ((330, 130, "skipped", 0), (130, 400, "computed\nwithout a mask", 0),
-                          (256, 256, "computed with a mask", -45)):
-    left.text(x, y, text, size=14, ha="center", va="center", rotation=angle)
+picture = Figure(figsize=(8, 4.8), layout="constrained")
+axes = picture.subplots()
 for peaks, power, color, marker, name, growth in (
         (plain_peaks, 2, "C1", "s", "plain attention", "proportional to T²"),
         (tiled_peaks, 1, "C0", "o", "tiles of 32 keys", "proportional to T")):
-    right.loglog(LENGTHS, peaks, color + marker + "-", label=name)
-    right.loglog(LENGTHS, peaks[-1] * (LENGTHS / 2048) ** power, color + ":", linewidth=3, label=growth)
-right.minorticks_off()
-right.set(xlabel="length T of the text (tokens)", ylabel="peak memory (MB)", xticks=LENGTHS,
-          xticklabels=LENGTHS, yticks=[1, 3, 10, 30, 100], yticklabels=[1, 3, 10, 30, 100],
-          title="Peak memory of forward and backward of one head")
-right.legend()
+    axes.loglog(LENGTHS, peaks, color + marker + "-", label=name)
+    axes.loglog(LENGTHS, peaks[-1] * (LENGTHS / 2048) ** power, color + ":", linewidth=3, label=growth)
+axes.minorticks_off()
+axes.set(xlabel="length T of the text (tokens)", ylabel="peak memory (MB)", xticks=LENGTHS,
+         xticklabels=LENGTHS, yticks=[1, 3, 10, 30, 100], yticklabels=[1, 3, 10, 30, 100],
+         title="Peak memory of forward and backward of one head")
+axes.legend()
 figure("memory", picture)
 
 # %% [markdown]
-# ## 6. What it costs
+# ## 7. What tiles cost, and what they save
 #
 # Each matrix product of attention takes T S d multiplications. Plain attention has six of them: q kᵀ and P v in
-# forward; dv, dP, dq and dk in backward. In tiles, q kᵀ is computed twice, which makes 7 T S d, one sixth more, and the
-# exponentials are computed twice as well. On the other hand, causal tiles skip 28 of the 64 tiles above, which plain
-# attention computes and then hides: 7 · 36 / 64 = 3.9, so 3.9 T S d.
+# forward; dv, dP, dq and dk in backward. In tiles, q kᵀ is computed twice, which makes 7 T S d, and the exponentials
+# are computed twice as well. On the other hand, causal tiles skip 28 of the 64 tiles above, which plain attention
+# computes and then hides. This leaves 7 · 36 / 64 = 3.9 T S d.
 #
-# On a GPU, tiles mainly save time. One program takes a tile through all steps in the fast on-chip memory, and no T x S
-# array travels to the main memory and back (theorem 2 of the paper counts these transfers). NumPy makes a separate
-# pass over its arrays for every step. Here tiles mainly save memory, and a small tile can stay in the processor's cache
-# between two passes.
+# **Memory.** Besides the inputs and the output, forward has to keep only top and total, so the additional memory is
+# proportional to T instead of T² (theorem 1 of the paper).
+#
+# **Time.** On a GPU, tiles save time as well. One program takes a tile through all steps in the small, fast memory on
+# the chip, and no T x S array travels to the large, slow memory and back (theorem 2 counts these transfers). NumPy
+# makes a separate pass over its arrays for every step, but a small tile can stay in the processor's cache.
 #
 # ## Exercises
 #
-# 1. Why is l at least 1 after the first tile, and at most the number of keys so far? What does this say about overflow?
-# 2. Someone rescales u and forgets to rescale l. Find scores for which y is right all the same, and scores for which it
-#    is wrong.
-# 3. Write a function that takes (m, l, u) of the keys 0 to 11 and (m, l, u) of the keys 12 to 23 and returns (m, l, u)
-#    of all 24 keys. Check it with section 1. Which tiles could then be computed at the same time?
-# 4. Forward saves m and l. Show that a single number for each query is enough, m + log(l).
+# 1. Why is total at least 1 after the first tile, and at most the number of keys so far? What does this say about
+#    overflow?
+# 2. Someone rescales u and forgets to rescale total. Find scores for which y is right all the same, and scores for
+#    which it is wrong.
+# 3. Write a function that takes (top, total, u) of the keys 0 to 2 and (top, total, u) of the keys 3 to 5 and returns
+#    those of all six keys. Check it with section 1. Which tiles could then be computed at the same time?
+# 4. Forward saves top and total. Show that a single number for each query is enough, top + log(total).
 # 5. Each token sees itself and the 127 tokens before it. How many of the tiles of 64 x 64 are computed for T = 512? And
 #    for T = 5120?
 #

@@ -4,11 +4,10 @@
 # Eleven published NumPy programs with a hand-written backward were checked against finite differences. Ten of them had
 # a wrong gradient, a wrong connection, or a test that could not fail. Several had been trained, and their losses had
 # fallen. This lesson takes ten mistakes of these kinds, plants each of them in a small correct model, and trains the
-# correct and the wrong model side by side. For each mistake we ask three questions: does the loss show it, which test
-# passes in spite of it, and which test fails?
+# correct and the wrong model side by side. Does the loss show the mistake, and which test finds it?
 #
-# After this lesson you will be able to write checks that find such mistakes, and you will know which of them no
-# gradient check can find. Lesson 02 explains gradient checks. About 15 minutes.
+# The drawing shows the checks of this course. `nt.gradcheck` is the second of them (lesson 02). Some of the ten mistakes
+# pass it.
 
 # %% Imports, a way to plant a mistake, and two kinds of claims about a gradient check
 import math
@@ -18,8 +17,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
-from numpy_transformer import views
-from numpy_transformer.course import claim, figure, lesson, predict
+from numpy_transformer import views, zoo
+from numpy_transformer.course import claim, drawing, figure, lesson, predict
 
 lesson.start(__name__)
 rng = np.random.default_rng(18)
@@ -32,8 +31,8 @@ evidence = {}                               # {mistake: two lines that say how i
 found_by_gradcheck = set()
 
 
+# Turns every component of the parent class of `wrong` into a `wrong`: its weights stay, its methods change.
 def plant(wrong, model):
-    """Turns every component of the parent class of `wrong` into a `wrong`: its weights stay, its methods change."""
     for _, module in model.named_modules():
         if type(module) is wrong.__base__:
             module.__class__ = wrong
@@ -59,24 +58,22 @@ def fails(mistake, wrong, model, *inputs):
 attention = partial(nt.SelfAttention, D, H, rng=1)
 block = partial(nt.DecoderBlock, D, H, F, rng=1)
 language_model = partial(nt.CausalLanguageModel, V, 24, H, 1, d_ff=48, max_len=12, rng=1)
+drawing("checks")
 
 # %% [markdown]
 # ## 1. Correct parts, wrong connections
 #
 # **The residual goes through the norm.** In a pre-norm block y = x + f(norm(x)), the gradient of the skip path goes
 # around the norm: dx = dy + norm'(f'(dy)), where ' stands for backward. The mistake is norm'(dy + f'(dy)), which sends
-# it through the norm. Every layer is correct, so the tests of the layers pass. The loss falls, since backward reaches
-# the output layer and the last feed-forward layer before the mistake, and these learn as they should.
+# it through the norm. Every layer is correct, so the tests of the layers pass.
 #
 # **A tied weight gets one of its two gradients.** The embedding matrix is also the output matrix, so its gradient is a
-# sum of two. The program computed both, but the optimizer received only the gradient of the input.
+# sum of two. Here the gradient of the output is missing.
 #
 # **One slot for two calls.** One dropout module serves both sublayers of a block and keeps its mask in an attribute.
-# The second forward pass overwrites the mask of the first. Alone, this layer is correct, and with p = 0 the block is
-# correct, too.
+# The second forward pass overwrites the mask of the first. Alone, this layer is correct.
 #
-# **Rule:** check blocks and whole models, all parameters, and with dropout on (reset its generator before each forward
-# pass, so that every pass draws the same mask).
+# **Rule:** check blocks and whole models, all parameters, and with dropout on.
 
 # %% Three wrong connections
 class ThroughTheNorm(nt.DecoderBlock):
@@ -100,14 +97,9 @@ class OneSlot(nt.Dropout):
         return dy * self._scale
 
 
-rows = fails("residual through the norm", ThroughTheNorm, block(dropout=0.0), x, mask)
-feed_forward = [row.ok for name, row in rows.items() if name.startswith("feed_forward.")]
-claim("the last feed-forward layer is correct, both matrices and both biases",
-      sum(feed_forward) == len(feed_forward) == 4)
-rows = fails("tied weight, one gradient", InputPartOnly, language_model(), ids)
-claim("all other parameters of the model are correct", sum(not row.ok for row in rows.values()) == 1)
+fails("residual through the norm", ThroughTheNorm, block(dropout=0.0), x, mask)
+fails("tied weight, one gradient", InputPartOnly, language_model(), ids)
 passes("a dropout with one slot, alone", OneSlot(0.3, rng=1), x)
-passes("a block that calls it twice, with p = 0", plant(OneSlot, block(dropout=0.0)), x, mask)
 fails("dropout with one slot", OneSlot, block(dropout=0.3), x, mask)
 
 # %% [markdown]
@@ -118,14 +110,13 @@ fails("dropout with one slot", OneSlot, block(dropout=0.3), x, mask)
 #
 # **Softmax divided by the batch size.** Its gradient is divided by B, as if softmax contained a mean over the batch.
 # With B = 1 this is correct. With B = 3, queries and keys get a third of their gradient, and values get all of it. Adam
-# takes the same step for a third of a gradient (lesson 19). Only dx, the sum of the three, has a wrong direction.
+# takes the same step for a third of a gradient. Only dx, the sum of the three, has a wrong direction.
 #
 # **Repeated ids.** `grad[ids] += dy` reads all rows, adds, and writes them back, so if a token occurs several times,
-# only its last occurrence counts. If token 2 occurs twice with the gradients 1 and 10, it gets 10 instead of 11. With
-# distinct ids, the line is correct. `np.add.at(grad, ids, dy)` adds all occurrences.
+# only its last occurrence counts (lesson 03). With distinct ids, the line is correct.
 #
-# **Rule:** check with random parameters (γ not 1), with B above 1, and with repeated ids. Judge by relative errors, one
-# tensor at a time, since any absolute tolerance accepts a wrong gradient if its values are small enough.
+# **Rule:** check with random parameters (γ not 1), with B above 1, and with repeated ids. Judge by relative errors,
+# since any absolute tolerance accepts a wrong gradient if its values are small enough.
 
 # %% Three layers that pass the wrong test
 class GammaOutside(nt.LayerNorm):
@@ -153,7 +144,7 @@ passes("softmax divided by B, with B = 1", plant(DividedByBatch, attention()), x
 rows = fails("softmax divided by B", DividedByBatch, attention(), x, mask)
 query = rows["query.weight"]
 claim("with B = 3, the query gets a third of its gradient, and the value gets all of it",
-      math.isclose(query.backward * 3, query.numeric, rel_tol=1e-9) and rows["value.weight"].ok)
+      [math.isclose(query.backward * 3, query.numeric, rel_tol=1e-9), rows["value.weight"].ok])
 passes("repeated ids dropped, with distinct ids", LastOccurrenceOnly(V, D), np.array([[3, 1], [0, 6]]))
 fails("repeated ids dropped", LastOccurrenceOnly, nt.Embedding(V, D, rng=1), ids)
 
@@ -165,8 +156,8 @@ fails("repeated ids dropped", LastOccurrenceOnly, nt.Embedding(V, D, rng=1), ids
 #
 # **Heads without the transpose.** To split heads means `reshape(B, T, H, d)`, and then to swap the axes T and H. A
 # plain `reshape(B, H, T, d)` gives an array of the same shape, but with two heads it puts the first half of the tokens
-# into head 0 and the second half into head 1. Merging the heads undoes it, so a round-trip test of split and merge
-# passes. But neither half of the text can see the other.
+# into head 0 and the second half into head 1. Merging the heads undoes it, so a test that splits and merges passes. But
+# neither half of the text can see the other.
 #
 # **A mask misread.** The mask contains 0 (may attend) and -inf, but the code computes `scores + (1 - mask) * -1e9`,
 # which expects 1 and 0. So -1e9 is added to the scores that should stay as they are. Softmax ignores a number that is
@@ -180,8 +171,8 @@ fails("repeated ids dropped", LastOccurrenceOnly, nt.Embedding(V, D, rng=1), ids
 # used for training.
 
 # %% Three forward passes that do not compute what was intended
+# Turns correctly split heads into what reshape(B, H, T, d) alone would have given.
 def scrambled(x):
-    """Turns correctly split heads into what reshape(B, H, T, d) alone would have given."""
     return x.swapaxes(1, 2).reshape(x.shape)
 
 
@@ -215,8 +206,7 @@ class ValuesFromDecoder(nt.CrossAttention):
 
 
 predict("Two heads are split without the transpose. How many of the 6 outputs depend on token 0?", 3,
-        why="Head 0 gets the first half of the tokens and head 1 the second half. So token 0 can be seen by outputs "
-            "0, 1 and 2 only.")
+        why="Head 0 gets the first half of the tokens. So outputs 0, 1 and 2 see token 0, and the others do not.")
 causal = nt.causal_mask(6)
 x6, memory = rng.standard_normal((2, 1, 6, D))
 decoder = partial(block, cross_attention=True)
@@ -239,11 +229,9 @@ for layer in (correct, misread):
     layer(*np.random.default_rng(3).standard_normal((3, 1, 1, T, 4), np.float32), mask)
 correct_weights, misread_weights = correct.weights[0, 0], misread.weights[0, 0]
 claim("in float32, the misread mask makes all weights of row t equal to 1 / (t + 1), whatever the scores are",
-      np.allclose(misread_weights, np.tri(T) / np.arange(1, T + 1)[:, None]) and np.ptp(correct_weights[-1]) > 0.1,
-      "the last row should be " + " ".join(f"{weight:.2f}" for weight in correct_weights[-1]))
+      np.allclose(misread_weights, np.tri(T) / np.arange(1, T + 1)[:, None]) and np.ptp(correct_weights[-1]) > 0.1)
 row = nt.gradcheck(plant(MisreadMask, attention()), x, mask, directions=2).rows[1]
-claim(f"in float64, {row.tensor} has cosine 1 and an error that looks like noise",
-      row.cosine > 0.9999 and 1e-6 < row.central < 1e-2)
+claim(f"in float64, {row.tensor} has an error that looks like noise", row.cosine > 0.9999 and 1e-6 < row.central < 1e-2)
 wrong_classes["mask misread"] = MisreadMask
 evidence["mask misread"] = ["float64: like noise", "float32: equal weights"]
 
@@ -258,7 +246,7 @@ figure("which_follows_which", views.xray(influences))
 #
 # **One β for both moments.** Adam computes m = β1 m + (1 - β1) g, and then v = β2 v + (1 - β2) g². The mistake uses
 # 1 - β1 in both lines. With β1 = 0.9 and β2 = 0.999, v becomes 0.1 / 0.001 = 100 times too large. Adam divides by the
-# square root of v, so each step becomes 10 times too small, as if the learning rate were lower. No gradient is wrong.
+# square root of v, so each step becomes 10 times too small. No gradient is wrong.
 #
 # **Rule:** test against known values. Adam's first step is lr times the sign of the gradient.
 
@@ -285,13 +273,12 @@ evidence["Adam, one β for both"] = ["no gradient is wrong", "first step 0.1 lr,
 # Each text has twelve letters from an alphabet of eight. In the first half, every second letter on average is the
 # successor of the letter before it, and the others are random. The second half repeats the first, except that one
 # letter in ten is replaced by a random one. So we know the lowest loss that a model can reach: the entropy of the text.
-# The language model has one block. For the mistake in cross-attention, an encoder reads the first half and a decoder
-# writes the second half. All runs start from the same weights and see the same texts. Every text is seen only once, so
-# the training loss is the loss on new texts.
+# For the mistake in cross-attention, an encoder reads the first half and a decoder writes the second half. All runs
+# start from the same weights. Every text is seen only once, so the training loss is the loss on new texts.
 
 # %% Training
+# Batch number n: 32 texts of 12 letters, as the inputs and targets of this model.
 def batch(n, model):
-    """Batch number n: 32 texts of 12 letters, as the inputs and targets of this model."""
     rng = np.random.default_rng([18, n])
     first = rng.integers(V, size=(32, 6))
     for t in range(1, 6):
@@ -303,8 +290,8 @@ def batch(n, model):
     return text[:, :-1], text[:, 1:]
 
 
+# The loss of each of 250 training steps.
 def train(model, optimizer=nt.Adam):
-    """The loss of each of 250 training steps."""
     trainer = nt.Trainer(model, nt.CrossEntropyLoss(), optimizer(model.parameters(), lr=0.01), workers=1)
     return [trainer.step([batch(n, model)])["loss"] for n in range(250)]
 
@@ -312,9 +299,8 @@ def train(model, optimizer=nt.Adam):
 translator = partial(nt.EncoderDecoder, V + 1, V + 1, 24, H, 1, 48, 0.0, 12, pad_id=None, tie_weights=True, rng=1)
 special_models = {OneSlot: partial(language_model, dropout=0.1), ValuesFromDecoder: translator}
 predict("Ten models with a mistake are trained. How many of their losses fall by a fifth or more?", 10,
-        why="A gradient that is partly wrong usually still points downhill, and a model with a wrong forward pass "
-            "learns with what it has.")
-correct_losses = {}                         # {model: losses}, since most mistakes share one correct run
+        why="A partly wrong gradient usually still points downhill, and a wrong forward learns with what it has.")
+correct_losses = {}                         # {model: losses}, because most mistakes share one correct run
 runs = {}                                   # {mistake: (the losses without it, the losses with it)}
 for mistake, wrong in wrong_classes.items():
     make_model = special_models.get(wrong, language_model)
@@ -330,14 +316,13 @@ for mistake, (good, bad) in final_losses.items():
 # ## 6. What the losses show
 #
 # All ten losses fall, and at least half of them end where the correct run ends: a gradient need not be correct to point
-# downhill. With most seeds, the optimizer even overcomes the misread mask, by making the scores so large that steps of
-# 64 can tell them apart. One curve is too good to be true: no model can get below the entropy unless it has seen the
-# answer. The miswired cross-attention reads the answer from its inputs. When this model has to generate text, there is
-# no answer to read.
+# downhill. One curve is too good to be true: no model can get below the entropy unless it has seen the answer. The
+# miswired cross-attention reads the answer from its inputs. When this model has to generate text, there is no answer to
+# read.
 
 # %% Claims about the losses
+# The entropy of a letter that is the expected one in this share of cases, and else a random one.
 def entropy(share):
-    """The entropy of a letter that is the expected one in this share of cases, and else a random one."""
     p = (1 - share) / V + share * np.eye(V)[0]
     return -(p * np.log(p)).sum()
 
@@ -352,6 +337,8 @@ claim("the correct language model ends near the entropy, and the correct encoder
       abs(final_losses["mask misread"][0] - entropy_of_text) < 0.1 and good > entropy_of_second_half - 0.05,
       f"{entropy_of_text:.2f} for the text, {entropy_of_second_half:.2f} for its second half")
 claim("the miswired model ends far below it", bad < entropy_of_second_half - 0.15, f"{bad:.2f}")
+published = sum(bool(bug.seen) for bug in zoo.BUGS.values())
+print(f"  The package has a collection of {len(zoo.BUGS)} such bugs; {published} of them were found in published code.")
 
 # %% The ten curves
 picture = Figure(figsize=(12, 5.2), layout="constrained")
@@ -363,11 +350,10 @@ for axes, (mistake, (good, bad)) in zip(picture.subplots(2, 5, sharex=True, shar
     axes.text(125, 2.95, "\n".join(evidence[mistake]), ha="center", va="center", fontsize=11)
     axes.set(ylim=(0, 3.4), xlim=(0, 250), xticks=(0, 100, 200), yticks=range(3))
 picture.axes[8].axhline(entropy_of_second_half, color="0.5", linewidth=1)
-picture.axes[8].text(8, entropy_of_second_half - 0.08, "entropy", va="top", fontsize=11, color="0.35")
 picture.supxlabel("training step")
 picture.supylabel("loss (nats per letter)")
 picture.suptitle("Solid: with the mistake (orange: a gradient check finds it; blue: only another check does). "
-                 "Dotted: without it.", fontsize=13)
+                 "Dotted: without it. Gray: entropy.", fontsize=13)
 figure("ten_curves", picture)
 
 # %% [markdown]
@@ -377,13 +363,12 @@ figure("ten_curves", picture)
 #    this correct? The loss is a mean over 352 letters: what does the 1 do to the parameters of the layers below? Train
 #    it.
 # 2. The gradient of cross-entropy is divided by the number of targets twice. Predict its cosine and its relative error.
-#    Does it change how Adam trains? Does it change how SGD trains? Why is the softmax of section 2 a worse case?
+#    Does it change how Adam trains, or SGD? Why is the softmax of section 2 a worse case?
 # 3. Write a dropout that multiplies by 1 / (1 - p) in eval mode, too. Why does no gradient check find it? What does?
 # 4. The step counter of a warm-up is raised once per parameter tensor instead of once per step. Which check finds it?
 # 5. A test compares dx with finite differences for a new layer, with B = 1, no repeated ids and no dropout. Which of
 #    the ten mistakes pass it?
-# 6. Keep both encoder-decoders, and let them generate text letter by letter from their own letters. The miswired model
-#    needs six letters at a time: fill the positions that are not yet generated with any letter. How many letters does
-#    each model copy correctly?
+# 6. Let both encoder-decoders generate text letter by letter from their own letters, with any letter in the positions
+#    that are not yet generated. How many letters does each of them copy correctly?
 #
-# `numpy-transformer zoo` lists sixty-six such bugs; `zoo NAME` plants one, runs all checks on it and trains it.
+# `numpy-transformer zoo` lists the collection, and `zoo NAME` plants one bug, runs all checks on it and trains it.

@@ -5,13 +5,17 @@ import contextlib
 import inspect
 import os
 import re
+import sys
 import textwrap
 
 import numpy as np
 
 from . import environment
+from .coloring import END, STRONG, shown, styled_source
 from .words import lesson_words
-from .wrapping import terminal_width, wrapped
+from .wrapping import fold, terminal_width, wrapped
+
+FRACTION = re.compile(r"(-?\d+(?:\.\d+)?) ?(?:/ ?([1-9]\d*)|%)")
 
 # Set while a lesson is stepped through:
 ask = None                                      # asks a question in the terminal
@@ -36,14 +40,17 @@ def show(**arrays):
 
 
 def show_source(*objects):
-    """Prints the source of functions, methods and classes without their docstrings."""
-    for shown in objects:
-        print(textwrap.indent(source_without_docstrings(shown), "    ", lambda line: line.strip()))
+    """Prints the source of functions, methods and classes without their docstrings, each below its name."""
+    for shown_object in objects:
+        name = getattr(shown_object, "__qualname__", "")
+        source = styled_source(source_without_docstrings(shown_object))
+        lines = [fold(line, "      ") if sys.stdout.isatty() else f"      {line}" for line in source.splitlines()]
+        print(shown("\n".join([f"  {STRONG}{name}{END}", *(line.rstrip() for line in lines), ""])))
 
 
-def source_without_docstrings(shown):
+def source_without_docstrings(code):
     """Returns the source of a function, method or class, from which the docstrings are cut."""
-    source = textwrap.dedent(inspect.getsource(shown))
+    source = textwrap.dedent(inspect.getsource(code))
     lines = source.splitlines()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
@@ -94,23 +101,21 @@ def predict(question, answer, why=""):
     Parameters:
         question : the question in words
         answer : a number, tuple or text
-        why : one or two sentences that explain the answer, printed if the reader asks for it with Enter
+        why : one or two sentences that explain the answer, printed after a reader has answered
     """
     asking = ask_in_notebook if ask is None and environment.in_notebook() else ask
     question = translated(question)
-    shown = lesson_words(f"question.{answer}") if answer in ("yes", "no") else str(translated(answer))
+    said = lesson_words(f"question.{answer}") if answer in ("yes", "no") else str(translated(answer))
     if asking is None:
-        print(wrapped(f"  ? {question}  {shown}"))
+        print(wrapped(f"  ? {question}  {said}"))
         return
     guess = answer_of_reader(asking, wrapped(f"  ? {question}") + "  ", answer)
-    while guess and guess.strip() and not (agrees(guess, answer) or agrees(guess, shown)):
+    while guess and guess.strip() and not (agrees(guess, answer) or agrees(guess, said)):
         guess = answer_of_reader(asking, wrapped(f"    {lesson_words('question.again')}") + "  ", answer)
     if guess is None:                           # there is no reader
-        print(wrapped(f"  ? {question}  {shown}"))
-    elif guess.strip():
-        print(wrapped(f"    {lesson_words('question.correct', answer=shown)}"))
+        print(wrapped(f"  ? {question}  {said}"))
     else:
-        print(wrapped(f"    {lesson_words('question.shown', answer=shown)}"))
+        print(wrapped(f"    {lesson_words('question.correct' if guess.strip() else 'question.shown', answer=said)}"))
         if why:
             print(wrapped(f"    {translated(why)}"))
 
@@ -131,12 +136,19 @@ def ask_in_notebook(question):
 
 
 def agrees(guess, answer):
-    """Returns True if a guess means the answer. If the answer is numbers only, words around those of the guess do not count."""
+    """Returns True if a guess means the answer. If the answer is numbers only, words around those of the guess do not count.
+
+    A fraction such as 1/3 means the answer 0.33, and 50 % the answer 0.5.
+    """
     if yes_or_no(answer):
         return yes_or_no(guess) == yes_or_no(answer)
     given, wanted = normalized(guess), normalized(answer)
     if all(isinstance(part, float) for part in wanted):
         given = [part for part in given if isinstance(part, float)]
+    if isinstance(answer, float) and FRACTION.search(guess):
+        number, divisor = FRACTION.search(guess).groups()
+        decimals = len(str(answer).partition(".")[2])
+        return round(float(number) / float(divisor or 100), decimals) == answer
     return given == wanted
 
 
@@ -172,9 +184,10 @@ def drawing(name):
     from ...views.drawings import draw, text_of
 
     if not silent:
-        dark, light = save_picture(f"{name}_dark", draw(name, dark=True)), save_picture(name, draw(name))
+        save_picture(f"{name}_dark", draw(name, dark=True))
+        light = save_picture(name, draw(name))
         print(wrapped(f"  {text_of(name)}"))
-        print(f"  {lesson_words('run.drawing', light=os.path.relpath(light), dark=os.path.relpath(dark))}")
+        print(f"  {lesson_words('run.figure', path=os.path.relpath(light))}")
         present(light)
 
 

@@ -8,6 +8,7 @@ from .files import PARTS, lesson_number, lessons_in, part_of
 from .stepper import Stepper
 from .steps import Runner
 from .words import lesson_words
+from .wrapping import fill_lines
 
 
 def parse_arguments(arguments):
@@ -42,7 +43,7 @@ def run_lesson(path, step):
         sys.stdout.flush()
         return int(bool(runner.failed))
     except (EOFError, KeyboardInterrupt) as stop:
-        print(f"\n{lesson_words('run.stopped', cell=runner.at + 1, cells=len(runner.cells))}")
+        print("\n" + fill_lines(lesson_words("run.stopped", cell=runner.at + 1, cells=len(runner.cells))))
         return 130 if isinstance(stop, KeyboardInterrupt) else int(bool(runner.failed))
     except BrokenPipeError:                     # whatever read the output has ended, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())      # Python does not try to write the rest at exit

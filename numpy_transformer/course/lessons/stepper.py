@@ -111,8 +111,13 @@ class Stepper(Revisitor):
                 self.variables()
             elif key == "p" and expression:
                 self.print_value(expression.strip())
+            elif line.strip() == "?":
+                say("question.about")
+            elif line.strip() == "q":
+                self.quit()
             else:
                 return line
+            question = f"    {lesson_words('question.yours')}  "
 
     def drawn(self, path):
         self.figure = path

@@ -6,20 +6,24 @@ from .values import short
 
 
 def graph_of_scalars(c):
-    x1, w1, x2, w2, b = 1.0, 0.5, -2.0, 0.3, 0.4
+    x1, w1, x2, w2, b, target = 1.0, 0.5, -2.0, 0.3, 0.4, 1.0
     u = w1 * x1 + w2 * x2 + b
     y = math.tanh(u)
-    du = 1 - y * y                                          # dy/du
-    nodes = [                                               # name, place, value, derivative of y, inputs
+    r = y - target
+    dy = 2 * r                                              # L = r r
+    du = dy * (1 - y * y)
+    nodes = [                                               # name, place, value, derivative of L, inputs
         ("w₁", 0.7, 5.6, w1, du * x1, ()),
         ("x₁", 0.7, 4.3, x1, du * w1, ()),
         ("w₂", 0.7, 3.0, w2, du * x2, ()),
         ("x₂", 0.7, 1.7, x2, du * w2, ()),
         ("b", 0.7, 0.1, b, du, ()),
-        ("w₁ x₁", 4.0, 4.95, w1 * x1, du, ("w₁", "x₁")),
-        ("w₂ x₂", 4.0, 2.35, w2 * x2, du, ("w₂", "x₂")),
-        (c.word("sum"), 7.3, 2.5, u, du, ("w₁ x₁", "w₂ x₂", "b")),
-        ("y = tanh u", 10.6, 2.5, y, 1.0, (c.word("sum"),))]
+        ("w₁ x₁", 3.1, 4.95, w1 * x1, du, ("w₁", "x₁")),
+        ("w₂ x₂", 3.1, 2.35, w2 * x2, du, ("w₂", "x₂")),
+        (c.word("sum"), 5.5, 2.5, u, du, ("w₁ x₁", "w₂ x₂", "b")),
+        ("y = tanh u", 7.7, 2.5, y, dy, (c.word("sum"),)),
+        ("r = y − 1", 9.8, 2.5, r, dy, ("y = tanh u",)),
+        ("L = r r", 11.8, 2.5, r * r, 1.0, ("r = y − 1",))]
     areas = {}
     for name, x, height, value, derivative, inputs in nodes:
         role = "parameter" if name in ("w₁", "w₂", "b") else "plain"

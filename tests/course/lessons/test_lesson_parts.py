@@ -38,8 +38,8 @@ def test_predict_without_a_terminal_prints_question_and_answer(capsys):
     assert capsys.readouterr().out == "  ? how many?  3\n"
 
 
-@pytest.mark.parametrize("guess, printed", [("", "    the answer: 3\n    Each has one.\n"), ("3", "    correct: 3\n")])
-def test_who_asks_for_the_answer_gets_why(guess, printed, capsys, monkeypatch):
+@pytest.mark.parametrize("guess, printed", [("", "    the answer: 3\n    Each has one.\n"), ("3", "    correct: 3\n    Each has one.\n")])
+def test_who_has_answered_gets_why(guess, printed, capsys, monkeypatch):
     monkeypatch.setattr(helpers, "ask", lambda question: guess)
     predict("how many?", 3, "Each has one.")
     assert capsys.readouterr().out == printed
@@ -102,6 +102,7 @@ def test_minutes_count_words_and_lines_of_code():
     ("", 3, False),
     ("154 digits", 154, True), ("token 4", 4, True), ("0 to 4", 4, False), ("digits", 154, False), ("yes 3", "yes", True),
     ("y", "yes", True), ("n", "yes", False), ("No.", "no", True), ("", "no", False),
+    ("1/3", 0.33, True), ("2 / 3", 0.33, False), ("50 %", 0.5, True), ("half", 0.5, False), ("1/2", 0.5, True),
     ("Yes!", "yes", True), ("-1", 1, False), ("exp(-3)", "exp(-3)", True), ("2/3", "2/3", True)])
 def test_an_answer_counts_by_its_words_and_numbers(guess, answer, right, capsys, monkeypatch):
     guesses = iter([guess, ""])

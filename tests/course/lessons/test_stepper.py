@@ -149,7 +149,7 @@ def test_the_source_behind_a_question_is_shown_once_it_has_been_answered(steps):
 def test_at_a_question_variables_and_expressions_are_no_guesses(steps):
     source = LESSON.replace('"two", "Because it follows the first."', '"no", "It is the second."').replace("which cell is this", "is this the first")
     out = steps("g 5", "v", "p count + 5", "maybe", "hm", "N", "r", "", "r", "y", "", source=source).out
-    said(out, "v<\n", "  count            int 2\n", "p count + 5<\n  7\n", "maybe< yes or no?  hm< yes or no?  N< correct: no",
+    said(out, "v<\n", "  count            int 2\n", "p count + 5<\n  7 Your answer:", "maybe< yes or no?  hm< yes or no?  N< correct: no",
          "this the first?  < the answer: no", "y< No, that is not it.", "the answer: no It is the second.")
 
 
@@ -210,7 +210,7 @@ def test_ctrl_c_while_cells_are_run_again_stops_at_that_cell(steps):
 
 @pytest.mark.parametrize("stop, code", [(KeyboardInterrupt(), 130), (EOFError(), 0)])
 def test_stopping_after_going_back_names_the_cell(steps, stop, code):
-    assert steps("g 5", "two", "b", stop, code=code).out.endswith("stopped at cell 4 of 6\n")
+    assert steps("g 5", "two", "b", stop, code=code).out.endswith("stopped at cell 4 of 6; next time, g 4 goes there\n")
 
 
 def test_to_the_end_from_a_cell_that_was_gone_back_to(steps):
