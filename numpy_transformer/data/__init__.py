@@ -5,9 +5,11 @@ pairs.py, generated_pairs.py, dates.py              a source and its target; gen
 text_to_text.py                                     four tasks for one model
 labeled.py, label_files.py                          texts with a class
 acl_imdb.py, film_reviews.py                        film reviews, real and generated
+stories.py                                          small stories, and a checker of what a model writes
 review_archive.py, review_cache.py                  reading and keeping the real ones
 tagged.py, conll.py, entities.py                    sentences with named entities, and their scores
 masked.py                                           texts with masked words
+digits.py                                           small pictures of the ten digits
 reader.py, batches.py, splits.py                    texts become ids; padded batches; validation sets
 pretrained_tokenizer.py, pretrained_reader.py       the tokenizers of published models
 tokenizer_files.py, tokenizer_settings.py           their older files, and the files beside them
@@ -21,6 +23,7 @@ from .batches import LabeledTexts, TaggedTexts
 from .bigrams import Bigrams
 from .bpe import BytePairTokenizer
 from .conll import read_conll
+from .digits import draw_digits
 from .entities import entity_scores, scores_table, spans, to_bio
 from .film_reviews import reviews
 from .generated_pairs import GENERATED_PAIRS, GeneratedPairs
@@ -40,7 +43,7 @@ from .tokenizers import (CharTokenizer, MixedTokenizer, SpacedTokenizer, WordTok
 __all__ = ["BOS", "BagOfWords", "Bigrams", "BytePairTokenizer", "CharTokenizer", "EOS", "KerasReader", "Labeled",
            "LabeledTexts", "Marks", "MaskedWindows", "MixedTokenizer", "PAD", "Pairs", "PretrainedReader",
            "PretrainedTokenizer", "SpacedTokenizer", "StoryTokenizer", "GENERATED_PAIRS", "TaggedTexts", "GeneratedPairs",
-           "TextReader", "TextWindows", "WordTokenizer", "builtin_text", "corrupt", "entity_scores", "frame",
-           "frame_source", "limit_length", "marks", "pad", "read_conll", "read_labeled", "read_pairs", "read_prompt",
+           "TextReader", "TextWindows", "WordTokenizer", "builtin_text", "corrupt", "draw_digits", "entity_scores",
+           "frame", "frame_source", "limit_length", "marks", "pad", "read_conll", "read_labeled", "read_pairs", "read_prompt",
            "read_text", "reviews", "scores_table", "spans", "tagged_sentences", "generate_text_to_text", "to_bio",
            "token_name", "tokenizer_from_json", "unframe"]

@@ -1,6 +1,9 @@
 """The task of a language model: predicting the next token of one text."""
 
+import numpy as np
+
 from ..data import TextWindows, builtin_text, read_text
+from ..data.stories import story
 from ..layers.normalization import NORMS
 from ..models import CausalLanguageModel
 from . import model_settings as model
@@ -16,6 +19,7 @@ class LanguageModelTask(Task):
     name, title, model_class = "lm", "a language model on a text", CausalLanguageModel
     data_settings = [
         Setting("text", None, "UTF-8 text file; if left out, the language reference that comes with Python"),
+        count_setting("stories", None, "number of small generated stories to train on instead of a text"),
         choice("tokenizer", "char", "what a token is: a character, a byte pair or a word", "char", "bpe", "word"),
         count_setting("vocab_size", 1256, "vocabulary size of bpe (256 bytes and the merges) and word", 258)]
     model_settings = [
@@ -33,7 +37,9 @@ class LanguageModelTask(Task):
     training_settings = make_training_settings(
         batch_size=8, steps=800, lr=5e-3, min_lr=2.5e-4, warmup=80, schedule="cosine", beta2=0.98, eps=1e-8,
         weight_decay=0.1, label_smoothing=0.0)
-    presets = {"small": {}, "nanogpt-cpu": dict(
+    presets = {"small": {}, "stories": dict(
+        stories=20_000, tokenizer="word", context=160, init="xavier", batch_size=16, steps=4000, lr=4e-3, min_lr=2e-4,
+        warmup=400, validate_every=500), "nanogpt-cpu": dict(
         d_model=128, num_layers=4, d_ff=512, norm_layer="layer", activation="gelu", positions="learned", batch_size=12,
         steps=2000, lr=1e-3, min_lr=1e-4, warmup=100, beta2=0.99, validate_every=500),
         "fine-tune": FINE_TUNE | dict(context=128, batch_size=8, steps=500),
@@ -46,12 +52,14 @@ class LanguageModelTask(Task):
     @classmethod
     def unused_settings(cls, settings):
         unused = super().unused_settings(settings)
+        if settings["text"] is not None:
+            unused.append((["stories"], "$text is the text to train on; leave one of the two out"))
         return [*unused, CHARACTERS_NEED_NO_SIZE] if settings["tokenizer"] == "char" else unused
 
     def __init__(self, settings, tokenizers=None, base=None):
         self.settings = settings
         self.base = base
-        text = builtin_text() if settings["text"] is None else read_text(settings["text"])
+        text, source = read_corpus(settings)
         self.corpus = {"sha256": sha256(text)}
         self.tokenizers = tokenizers or [self.train_tokenizer(text[:len(text) * 9 // 10], text)]
         ids = self.tokenizers[0].encode(text)
@@ -60,7 +68,7 @@ class LanguageModelTask(Task):
         self.batches = self.windows.batch
         self.validation = self.windows.validation()
         self.report = []
-        self.description = (f"{len(text):,} characters of {settings['text'] or 'the Python language reference'}, "
+        self.description = (f"{len(text):,} characters of {source}, "
                             f"{len(ids):,} tokens, of which nine tenths are the training set")
 
     def model_config(self):
@@ -71,3 +79,14 @@ class LanguageModelTask(Task):
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "norm",
                                               "norm_layer", "activation", "positions", "attention", "num_kv_heads", "bias",
                                               "init")}}
+
+
+def read_corpus(settings):
+    """Returns (the text to train on, what it is): a file, generated stories with one on each line, or the built-in text."""
+    if settings["text"] is not None:
+        return read_text(settings["text"]), settings["text"]
+    count = settings.get("stories")             # runs of earlier versions do not have it
+    if count is None:
+        return builtin_text(), "the Python language reference"
+    rng = np.random.default_rng([settings["seed"], 12])
+    return "".join(f"{story(rng).text}\n" for _ in range(count)), f"{count:,} generated stories"

@@ -234,6 +234,19 @@ def test_an_existing_run_is_not_replaced_without_overwrite(capsys, folder):
     assert (folder / "lm.npz").read_bytes() == before
 
 
+def test_stories_are_drawn_from_the_seed_and_a_text_takes_their_place(capsys, folder, tmp_path):
+    stories = ["train", "lm", "--config", "stories", *SMALL, "--context", 8, "--validate-every", 6]
+    code, out, _ = run(capsys, *stories, "--stories", 20, "--out", tmp_path / "stories.npz")
+    assert code == 0 and "of 20 generated stories, " in out
+    assert run(capsys, *stories, "--stories", 20, "--steps", 8, "--out", tmp_path / "stories.npz", "--resume")[0] == 0
+    code, out, _ = run(capsys, "generate", tmp_path / "stories.npz", "--prompt", "Once upon a time", "--length", 5)
+    assert code == 0 and out.startswith("Once upon a time")
+    assert "--stories" in refused(capsys, *stories, "--stories", 21, "--out", tmp_path / "stories.npz", "--resume")
+    assert run(capsys, *LM, "--config", "stories", "--tokenizer", "char", "--text", folder / "text.txt",
+               "--out", tmp_path / "text.npz")[0] == 0
+    assert "--text is the text to train on" in refused(capsys, *LM, "--text", folder / "text.txt", "--stories", 20)
+
+
 def test_ctrl_c_saves_and_exits_130(folder, tmp_path):
     out = tmp_path / "run.npz"
     process = subprocess.Popen(

@@ -21,7 +21,7 @@ FINE_TUNE = dict(batch_size=32, lr=5e-5, min_lr=0.0, warmup=None, beta2=0.999, w
 LORA = FINE_TUNE | dict(lora=8, lr=1e-3, weight_decay=0.0)
 ON_PAIRS = dict(max_len=128, batch_size=16, steps=1000, schedule="cosine", eps=1e-8, label_smoothing=0.0)
 LANGUAGE_MODEL = EVERYWHERE | dict(
-    text=None, tokenizer="char", vocab_size=1256, d_model=96, num_layers=3, d_ff=256, context=64, num_kv_heads=None,
+    text=None, stories=None, tokenizer="char", vocab_size=1256, d_model=96, num_layers=3, d_ff=256, context=64, num_kv_heads=None,
     dropout=0.0, norm_layer="rms", activation="swiglu", positions="rotary", attention="plain", bias=False, tie=True,
     init="gpt2", steps=800, batch_size=8, lr=5e-3, min_lr=2.5e-4, warmup=80, weight_decay=0.1)
 PAPER_2017 = EVERYWHERE | dict(
@@ -48,6 +48,9 @@ MASKED = ENCODER | dict(
     activation="gelu", steps=2500, batch_size=32, lr=3e-3, min_lr=1.5e-4, warmup=250, weight_decay=0.1)
 SETTINGS = {
     ("lm", "small"): LANGUAGE_MODEL,
+    ("lm", "stories"): LANGUAGE_MODEL | dict(
+        stories=20_000, tokenizer="word", context=160, init="xavier", batch_size=16, steps=4000, lr=4e-3, min_lr=2e-4,
+        warmup=400, validate_every=500),
     ("lm", "nanogpt-cpu"): LANGUAGE_MODEL | dict(
         d_model=128, num_layers=4, d_ff=512, norm_layer="layer", activation="gelu", positions="learned", steps=2000,
         batch_size=12, lr=1e-3, min_lr=1e-4, warmup=100, beta2=0.99, validate_every=500),
