@@ -270,3 +270,5 @@ claim('after "c", the trained model expects "a"', by_adam.weight.data[rare].argm
 # 4. All gradients are multiplied by 100, by mistake. How do the paths of gradient descent and of Adam change?
 # 5. Someone leaves out `model.zero_grad()`. What does `.grad` then contain? To which optimizer of this lesson, and with
 #    which μ, is plain gradient descent with this mistake equal?
+#
+# With a checker (`numpy-transformer exercise check test1`, a test of part 1 of the course): 02.4, 02.5.

@@ -332,4 +332,4 @@ claim("without any norm it is far above log 10", final["no norm", 1] > 10 * np.l
 # 6. Adam's first step is the same for a gradient 1000 times as large. What does this mean for the reason that
 #    Xiong et al. give?
 #
-# With a checker (`numpy-transformer exercise check 10.1` and so on): 10.1, 10.2, 10.3, 10.4, 10.5, 10.6, 10.7, 10.8, 10.9.
+# With a checker (`numpy-transformer exercise check 10`): 10.1, 10.2, 10.3, 10.4, 10.5, 10.6, 10.7, 10.8, 10.9.

@@ -178,19 +178,25 @@ for candidate in (tagger, scratch):
     train(candidate, lambda rng: ((labeled_ids,), targets), 60, 3e-3)
 carried_over, from_scratch = f1(tagger), f1(scratch)
 claim("the transferred model finds most names that occur in no label, and the model from scratch far fewer",
-      carried_over > 0.6 and carried_over > from_scratch + 0.2, f"F1 {carried_over:.2f} and {from_scratch:.2f}")
+      carried_over > 0.5 and carried_over > from_scratch + 0.2, f"F1 {carried_over:.2f} and {from_scratch:.2f}")
 
 # %% [markdown]
 # Why does fine-tuning not destroy what the model knows about York? The row of York in E is only used when York is in
 # the text, and no labeled sentence contains York. So its gradient is 0 in every step, Adam's m and v stay 0, and the
-# row does not move. (One nonzero gradient would be enough to move it for many steps, because m fades slowly, as lesson
-# 02b shows.) All other weights have changed, but the row of York is still similar to the rows of other places, and
-# those have learned with which tags they go.
+# row does not move. (One nonzero gradient would be enough to move it for many steps, because m fades slowly.) The
+# weights of the blocks have moved, but the row of York is more similar to the rows of other places than to those of
+# people, and the blocks have learned which tags go with the rows of places.
 
 # %% Which rows of E have moved
 moved = (tagger.embedding.weight.data != model.embedding.weight.data).any(-1)
 claim("the row of Oslo has moved and the row of York has not",
       moved[words.index("Oslo")] and not moved[words.index("York")])
+E = model.embedding.weight.data
+York = E[words.index("York")]
+similar = {kind: np.mean([E[i] @ York / np.linalg.norm(E[i]) / np.linalg.norm(York)
+                          for i in map(words.index, names[kind]) if words[i] != "York"]) for kind in names}
+claim("York's row is more similar to the rows of other places than to those of people",
+      similar["place"] > similar["person"], f"mean cosines {similar['place']:.2f} and {similar['person']:.2f}")
 
 # %% [markdown]
 # ## 3. A vector for a sentence
@@ -261,6 +267,6 @@ figure("sentence_vectors", picture)
 #    is 0, although each name is found with only one wrong boundary.
 # 2. A tagger finds only one name in the twenty words of section 1, Max. What are precision, recall and F1?
 # 3. Suppose the mean is also taken over padding tokens. Which sentences become more similar, and why?
-# 4. Which rows of PE are sure not to move in fine-tuning, and which rows of G?
+# 4. Which row of G does not move in this fine-tuning? Which rows of PE would not move with T = 20?
 #
 # With a checker (`numpy-transformer exercise check 14.3` and so on): 14.3, 14.4.

@@ -235,7 +235,7 @@ panels = picture.subplots(1, 4)
 for axes, name in zip(panels, TASKS):
     answer = TASKS[name]("badge")
     image = axes.imshow(effects(name, "badge"), cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    axes.set_xticks(range(6), [f"{name}:", *"badge"])
+    axes.set_xticks(range(6), [f"{name}:", *"badge"], rotation=90)
     labels = [f"{now} → {then}" for now, then in zip(["BOS", *answer], [*answer, "EOS"])]
     axes.set_yticks(range(len(labels)), labels)
     axes.set_title(f"{name}: badge")
@@ -261,7 +261,7 @@ figure("two_prefixes", picture)
 # 2. By mistake, target_in and target_out are the same. What happens to the loss, and what to greedy decoding?
 # 3. Suppose a model is trained with the prefixes "sort: " and "reverse: " only, and is then asked to "copy: ". What do
 #    you expect it to write, and why?
-# 4. Suppose the targets of span corruption were written without the tokens <X>, <Y>. Find two texts that give the same
-#    input and target.
+# 4. Suppose the targets of span corruption were written without <X> and <Y>. Find two texts that give the same input
+#    and target.
 #
 # With a checker (`numpy-transformer exercise check 15.1` and so on): 15.1.

@@ -79,7 +79,8 @@ def add_number(action):
 
 def add_numbers(action, otherwise):
     action.add_argument("numbers", metavar="NN.N", nargs="*",
-                        help=f"numbers of exercises, such as 05.1 05.2, or of lessons, such as 05; {otherwise}")
+                        help=f"numbers of exercises, such as 05.1 05.2, or of lessons, such as 05, or test1 to test4, "
+                             f"the tests at the end of the parts; {otherwise}")
 
 
 def add_limits(action):

@@ -58,7 +58,7 @@ def choose(text):
     number = number_of(text)
     if number not in known:
         raise ValueError(f"there is no exercise {text!r}; numpy-transformer exercise list shows all of them, "
-                         f"{min(known)} to {max(known)}")
+                         f"{min(known)} to {max(known)}, and {min(TESTS)} to {max(TESTS)} are the tests of the parts")
     return known[number]
 
 
@@ -100,7 +100,8 @@ def choose_one(text):
     candidates = lesson_or_one(text)
     if len(candidates) > 1:
         numbers = [exercise.number for exercise in candidates]
-        raise ValueError(f"lesson {candidates[0].lesson} has the exercises {', '.join(numbers)}; name one of them")
+        where = text if text.lower() in TESTS else f"lesson {candidates[0].lesson}"
+        raise ValueError(f"{where} has the exercises {', '.join(numbers)}; name one of them")
     return candidates[0]
 
 

@@ -15,7 +15,8 @@ from numpy_transformer.course.checker.comparison import matches
 from numpy_transformer.course.checker.diagnosis import MOST_COMBINATIONS
 from numpy_transformer.course.checker.relations import explains_everything
 from numpy_transformer.course.checker.verdict import judge
-from numpy_transformer.course.exercises import exercises
+from numpy_transformer.course.exercises import choose, choose_one, choose_several, exercises
+from numpy_transformer.course.exercises.choosing import TESTS
 
 LESSONS = ROOT / "lessons"
 PAGE = (LESSONS / "EXERCISES.md").read_text(encoding="utf-8")
@@ -142,7 +143,7 @@ def test_there_are_as_many_as_the_readme_says():
     kinds = [exercise.kind for exercise in EXERCISES]
     assert kinds.count("write") >= 30 and sum(exercise.is_class for exercise in EXERCISES) >= 4
     assert kinds.count("predict") >= 3 and kinds.count("find the bug") >= 3 and kinds.count("explain") >= 2
-    assert kinds.count("question") == 5 and len(EXERCISES) == 82
+    assert kinds.count("question") == 9 and len(EXERCISES) == 90
     assert sum(len(exercise.mistakes) for exercise in EXERCISES) > 1000
 
 
@@ -160,13 +161,35 @@ def test_the_table_has_no_other_rows_and_the_order_of_the_files():
 
 
 def test_the_numbers_of_a_lesson_have_no_gaps_and_exercises_to_write_come_first():
+    """Those of the test of a part come after the others of their lesson, and begin with one to write, too."""
+    of_tests = {number for numbers in TESTS.values() for number in numbers}
     lessons = {}
     for exercise in EXERCISES:
         lessons.setdefault(exercise.lesson, []).append(exercise)
     for lesson, found in lessons.items():
         assert [exercise.number for exercise in found] == [f"{lesson}.{i}" for i in range(1, len(found) + 1)]
-        written = [exercise.kind == "write" for exercise in found]
-        assert written == sorted(written, reverse=True) and len(found) < 10
+        in_test = [exercise.number in of_tests for exercise in found]
+        assert in_test == sorted(in_test) and len(found) < 10
+        for part in (False, True):
+            written = [exercise.kind == "write" for exercise, tested in zip(found, in_test) if tested == part]
+            assert written == sorted(written, reverse=True)
+
+
+@pytest.mark.parametrize("name, numbers", TESTS.items())
+def test_the_test_of_a_part_has_its_files(name, numbers, tmp_path, capsys):
+    assert [exercise.number for exercise in choose_several([name])] == list(numbers)
+    assert [exercise.kind for exercise in choose_several([name.upper(), numbers[0]])] == ["write", "question"]
+    assert run(capsys, "exercise", "start", tmp_path / name, name)[0] == 0
+    files = [choose(number).file for number in numbers]
+    assert sorted(path.name for path in (tmp_path / name).glob("ex*.py")) == files
+
+
+def test_there_is_no_other_test():
+    for unknown in ("test9", "test", "test1.5"):
+        with pytest.raises(ValueError, match=f"there is no exercise '{unknown}'; .* test1 to test4 are the tests of the parts"):
+            choose_several([unknown])
+    with pytest.raises(ValueError, match="test2 has the exercises 10.8, 10.9; name one of them"):
+        choose_one("test2")
 
 
 def test_the_sheets_of_the_term_add_up():
@@ -195,8 +218,8 @@ def test_each_lesson_names_its_exercises():
     for exercise in EXERCISES:
         wanted.setdefault(exercise.lesson, []).append(exercise.number)
     named = {}
-    for path in LESSONS.glob("[0-9][0-9]_*.py"):
+    for path in sorted(LESSONS.glob("[0-9][0-9]*_*.py")):           # 02b, too, which asks those of 02 that need it
         found = re.search(r"^# With a checker \(.*\): ([\d., ]+)\.$", path.read_text(encoding="utf-8"), re.M)
         if found:
-            named[path.name[:2]] = found[1].split(", ")
-    assert named == wanted
+            named.setdefault(path.name[:2], []).extend(found[1].split(", "))
+    assert {lesson: sorted(numbers) for lesson, numbers in named.items()} == wanted
