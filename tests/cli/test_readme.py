@@ -63,7 +63,7 @@ def test_the_trace_prints_its_output():
 def test_the_gallery_shows_every_picture():
     shown = set(re.findall(r'src(?:set)?="([^"]+)"', PAGES["figures/README.md"]))
     assert shown == {path.name for path in (ROOT / "figures").glob("[0-9][0-9]*_*.png")}
-    assert sum((ROOT / "figures" / name).stat().st_size for name in shown) < 8e6
+    assert sum((ROOT / "figures" / name).stat().st_size for name in shown) < 4e6
 
 
 def test_the_first_picture_is_one_of_the_explorer():

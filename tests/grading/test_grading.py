@@ -561,7 +561,7 @@ def test_without_a_sandbox_grading_is_refused_in_a_sentence(installed, school, t
     assert ("uses bubblewrap" if installed else "refuses to run") in text
     if not installed:
         said = refused(capsys, "grade", school, "--out", tmp_path / "scores.csv")
-        for words in ("bubblewrap is not installed", "numpy-transformer[sandbox]", "lessons/README.md", "--trust-students"):
+        for words in ("bubblewrap is not installed", "numpy-transformer[sandbox]", "lessons/GRADING.md", "--trust-students"):
             assert words in said
         assert sorted(os.listdir(tmp_path)) == ["class"]
 
