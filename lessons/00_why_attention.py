@@ -75,7 +75,7 @@ claim("the scores are 3, 1 and 0", scores == [3, 1, 0])
 claim("the weights are positive and sum to 1", [weights.min() > 0, np.isclose(weights.sum(), 1)])
 claim("the answer is close to what the first book says", abs(answer - books[0]) < [4, 2],
       f"{answer[0]:.1f} degrees and {answer[1]:.1f} hours of sunshine")
-predict("Another question has the dot product 0 with every catalog entry. Which weight, with two decimals, has each book?",
+predict("Another question has the dot product 0 with every entry. Which weight, with two decimals, has each book?",
         0.33, why="exp(0) = 1, so the three exponentials are equal, and each of them is a third of their sum.")
 
 # %% [markdown]

@@ -40,8 +40,8 @@ print(f"  output {neuron(x1, x2, w1, w2, b):.3f}, target {target}, loss {loss_of
 # %% [markdown]
 # ## 1. What a derivative is
 #
-# A neuron multiplies its inputs by weights, which are learned numbers here, and adds another one, the bias. The function
-# tanh squeezes the sum between -1 and 1: tanh(0) = 0, tanh(1) = 0.76, tanh(3) = 0.995.
+# A neuron multiplies its inputs by weights, which are learned numbers here, and adds another one, the bias. The
+# function tanh squeezes the sum between -1 and 1: tanh(0) = 0, tanh(1) = 0.76, tanh(3) = 0.995.
 #
 #     y = tanh(w1 x1 + w2 x2 + b)
 #
@@ -90,7 +90,8 @@ predict("c = a b with a = 3 and b = 5. What is dc/da?", 5, why="If a grows by h,
 #                      dx1 = dp1 w1           = -0.649
 #
 # r appears twice in its line. If it grows, both factors grow, and the two changes of L come together: so r receives two
-# products, and they are added. A sum gives the same number to both sides. A product gives each factor the other factor times its own gradient.
+# products, and they are added. A sum gives the same number to both sides. A product gives each factor the other factor
+# times its own gradient.
 #
 # That is all of backward. Each line was visited once, and all gradients are known. Their signs say what to do: a larger
 # w1 or b makes the loss smaller, and so does a smaller w2. **Gradient descent** moves each of these three numbers

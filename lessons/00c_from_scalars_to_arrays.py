@@ -87,12 +87,12 @@ def relative_error(a, b):
 # The graph of values has an arrow for each use of a value, and backward adds up what comes along the arrows. So we
 # ask how often each entry is used:
 #
-# * The fee b_f is used in the bills of both shoppers: NumPy repeats it for each row (**broadcasting**). So db_f is a sum
-#   over the rows, the number of orders in shop f.
+# * The fee b_f is used in the bills of both shoppers: NumPy repeats it for each row (**broadcasting**). So db_f is a
+#   sum over the rows, the number of orders in shop f.
 # * The price W_df is used in both rows, multiplied by x_nd. So dW_df is the sum over n of x_nd dy_nf, the kilograms of
 #   kind d that shop f sells.
-# * The amount x_nd is used in both shops. So dx_nd is the sum over f of dy_nf W_df, the cost of one more kilogram in each
-#   order of shopper n.
+# * The amount x_nd is used in both shops. So dx_nd is the sum over f of dy_nf W_df, the cost of one more kilogram in
+#   each order of shopper n.
 #
 # For example, dW_01 = 2 · 3 + 1 · 1 = 7, which is column 0 of x times column 1 of dy. A matrix product multiplies rows
 # by columns, so x has to be transposed: dW = x.T @ dy. As in lesson 00b, what was used several times receives a sum.
@@ -145,8 +145,8 @@ for name, array, gradient, graph in zip(("dx", "dW", "db"), (x, W, b), (dx, dW, 
 #
 # The first version works with scalars. It makes a value for every number in every step. The second has five lines
 # forward. Its backward is read from the last of these lines to the first, and each line stands under the forward line
-# to which it belongs. tanh treats each entry separately, so its backward does that too, with the product `*` in place of
-# `@`. Training is plain gradient descent: each parameter moves by -lr times its gradient.
+# to which it belongs. tanh treats each entry separately, so its backward does that too, with the product `*` in place
+# of `@`. Training is plain gradient descent: each parameter moves by -lr times its gradient.
 
 # %% The scalar version and the array version
 def with_scalars(points, target, W1, b1, W2, b2):
@@ -267,8 +267,8 @@ grad = np.concatenate([p.grad.ravel() for p in (up.weight, up.bias, down.weight,
 claim("the layers give the gradients of the graph", relative_error(grad, slow_gradients[0]) < 1e-12)
 once = up.weight.grad.copy()
 predict("We run forward and backward again without zero_grad. By which factor does up.weight.grad grow?", 2,
-        why="Backward adds the same gradient once more to the one that is already there. (The graph of 00b gave 7, because "
-            "it also kept the gradients in the middle. A layer keeps those of its parameters only.)")
+        why="Backward adds the same gradient once more to the one that is already there. (The graph of 00b gave 7, "
+            "because it also kept the gradients in the middle. A layer keeps those of its parameters only.)")
 down(tanh(up(points)))
 up.backward(tanh.backward(down.backward(dy)))
 claim("without zero_grad the gradient has doubled", relative_error(up.weight.grad, 2 * once) < 1e-14)
@@ -307,8 +307,8 @@ claim("without the first dy, it would be wrong", relative_error(dx - dy, dX) > 0
 # **Not used at all.** In lesson 00 a mask gave later tokens the weight 0. The output of the first token, y_0 = the sum
 # of P_0s v_s, then stays the same whatever the value of a later token is. So if L depends on y_0 alone, it does not
 # react to v_1 and v_2, and their gradients are 0. Backward says the same: v_s receives P_0s dy_0, which is 0 dy_0. This
-# is why a mask makes gradients zero, exactly and not only nearly. The same holds for the key of a hidden token: whatever
-# its score would have been, the mask replaces it.
+# is why a mask makes gradients zero, exactly and not only nearly. The same holds for the key of a hidden token:
+# whatever its score would have been, the mask replaces it.
 
 # %% A mask makes a gradient zero
 P = np.array([[1.0, 0.0, 0.0],                      # token 0 sees only itself

@@ -7,8 +7,8 @@
 # (04), attention (05), heads (07), norms (08), feed-forward layers (09) and blocks (10). Two things are new: the mean
 # that makes one vector of a text, and the loss of a single logit.
 #
-# The drawing shows the whole. Its last layer has one output, and a sigmoid makes a probability of it. A softmax over two
-# outputs computes the same function (closing question 4).
+# The drawing shows the whole. Its last layer has one output, and a sigmoid makes a probability of it. A softmax over
+# two outputs computes the same function (closing question 4).
 #
 # At the end the model learns generated reviews in a few seconds, and you compare its figures on real ones.
 

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 13 The encoder-decoder of 2017
 #
-# The first Transformer was built to translate (Vaswani et al. 2017, section 3). An encoder reads the source sentence and
-# turns it into the memory, one vector for each token. A decoder writes the target token by token, and each of its
+# The first Transformer was built to translate (Vaswani et al. 2017, section 3). An encoder reads the source sentence
+# and turns it into the memory, one vector for each token. A decoder writes the target token by token, and each of its
 # blocks reads the memory by cross-attention.
 #
 # You know all of its parts from lessons 03 to 10. In this lesson you put them together, in about fifty lines and in the
@@ -302,7 +302,8 @@ figure("post_and_pre", picture)
 
 # %% [markdown]
 # This is one task at one depth and one rate. The 2017 paper trained a post-norm model of six blocks with great success,
-# with 4,000 steps of warm-up and a much lower rate (equation 3). But most models of today normalize before the sublayer.
+# with 4,000 steps of warm-up and a much lower rate (equation 3). But most models of today normalize before the
+# sublayer.
 #
 # ## Exercises
 #

@@ -83,7 +83,7 @@ def test_the_command_writes_the_notebook(tmp_path, monkeypatch, capsys):
     assert main(["lesson", "notebook", "05", "--out", "mine.ipynb"]) == 0 and (tmp_path / "mine.ipynb").exists()
 
 
-@pytest.mark.parametrize("typed, printed", [("", "    the answer: 2\n    Count.\n"), ("2", "    correct: 2\n"),
+@pytest.mark.parametrize("typed, printed", [("", "    the answer: 2\n    Count.\n"), ("2", "    correct: 2\n    Count.\n"),
                                             (NotImplementedError(), "  ? one and one?  2\n"), (EOFError(), "  ? one and one?  2\n")])
 def test_a_notebook_asks_and_goes_on_without_a_reader(monkeypatch, capsys, typed, printed):
     def answer(question):
