@@ -18,12 +18,12 @@ def graph_of_scalars(c):
         ("w₂", 0.7, 3.0, w2, du * x2, ()),
         ("x₂", 0.7, 1.7, x2, du * w2, ()),
         ("b", 0.7, 0.1, b, du, ()),
-        ("w₁ x₁", 3.1, 4.95, w1 * x1, du, ("w₁", "x₁")),
-        ("w₂ x₂", 3.1, 2.35, w2 * x2, du, ("w₂", "x₂")),
-        (c.word("sum"), 5.5, 2.5, u, du, ("w₁ x₁", "w₂ x₂", "b")),
-        ("y = tanh u", 7.7, 2.5, y, dy, (c.word("sum"),)),
-        ("r = y − 1", 9.8, 2.5, r, dy, ("y = tanh u",)),
-        ("L = r r", 11.8, 2.5, r * r, 1.0, ("r = y − 1",))]
+        ("w₁ x₁", 2.9, 4.95, w1 * x1, du, ("w₁", "x₁")),
+        ("w₂ x₂", 2.9, 2.35, w2 * x2, du, ("w₂", "x₂")),
+        (c.word("sum"), 5.1, 2.5, u, du, ("w₁ x₁", "w₂ x₂", "b")),
+        ("y = tanh u", 7.2, 2.5, y, dy, (c.word("sum"),)),
+        ("r = y − 1", 9.2, 2.5, r, dy, ("y = tanh u",)),
+        ("L = r r", 11.1, 2.5, r * r, 1.0, ("r = y − 1",))]
     areas = {}
     for name, x, height, value, derivative, inputs in nodes:
         role = "parameter" if name in ("w₁", "w₂", "b") else "plain"

@@ -16,7 +16,7 @@ from helpers.commands import python
 
 from numpy_transformer.course.lessons.answers import closing_answers
 
-PROMPTS = (b"all keys: ", b"?  ", b"for the answer:  ", b">>> ")
+PROMPTS = (b"all keys: ", b"?  ", b"for the answer:  ", b"Your answer:  ", b">>> ")
 LESSON = '''# %% [markdown]
 # # 07 Tiny
 #
@@ -194,7 +194,7 @@ def test_the_answers_to_the_closing_questions_come_from_the_page_with_the_name_o
 def test_a_unfolds_one_answer_after_another_at_the_last_cell(tiny):
     path = tiny()
     write_answers(path)
-    output, code = step(path, "a\n", *"\n" * 2, "6\n", *"\n" * 2, "a\n", "a 3\n", "a\n", "a 1\n", "a\n", "a 4\n", "\n")
+    output, code = step(path, "a\n", *"\n" * 2, "6\n", *"\n" * 3, "a\n", "a 3\n", "a\n", "a 1\n", "a\n", "a 4\n", "\n")
     assert code == 0 and "answers to the closing questions are shown at the last cell" in output
     assert output.count("[a] answers") == 7       # at the prompts of the last cell only
     texts = ["1. It has six numbers, because 2 · 3 = 6. This sentence continues", "3. Yes.",
@@ -255,7 +255,7 @@ figure("empty", Figure())""")
 def test_the_path_of_a_figure_is_given_where_no_program_shows_it(tiny):
     path = tiny()
     path.write_text(FIGURE, encoding="utf-8")
-    output, code = step(path, "\n", "\n", "6\n", "o\n", "q\n", DISPLAY="", WAYLAND_DISPLAY="")
+    output, code = step(path, "\n", "\n", "6\n", "\n", "o\n", "q\n", DISPLAY="", WAYLAND_DISPLAY="")
     picture = path.parents[1] / "my-figures" / "07_empty.png"
     assert code == 0 and picture.exists() and f"the figure is {picture}" in output.replace("\n    ", " ")
 
@@ -292,7 +292,7 @@ def test_e_opens_the_arrays_of_the_lesson(tiny, temporary):
 def test_e_opens_the_latest_step_of_a_module_with_its_loss(tiny, temporary):
     path = tiny()
     path.write_text(MODULES, encoding="utf-8")
-    output, code = step(path, "\n", "\n", "?\n", "e layer\n", "e rng\n", "e nothing\n", "q\n")
+    output, code = step(path, "\n", "\n", "?\n", "\n", "e layer\n", "e rng\n", "e nothing\n", "q\n")
     _, document = page_named_in(output)
     assert code == 0
     assert [op["class"] for op in document["ops"]] == ["Linear", "CrossEntropyLoss"]
