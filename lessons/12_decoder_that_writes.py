@@ -295,12 +295,11 @@ for text in written[:2]:
 # right, and a name, a thing or a place in it is not. A fluent text is no proof that the model has kept track of who
 # lost what. Here we can count how often it has, because we know the grammar.
 #
-# The first command below trains a decoder on 20,000 stories and keeps it in a file, and the second continues a
-# beginning. This decoder reads windows of one long text, which begin anywhere in a story, and not whole stories as
-# here.
+# The first command below trains a larger decoder on 20,000 stories for some minutes more, and the second lets it
+# continue a beginning. The page lessons/TRAINING.md says how well it does.
 #
 #     numpy-transformer train lm --config stories --out stories.npz
-#     numpy-transformer generate stories.npz --prompt "Once upon a time" --length 150 --temperature 0.5
+#     numpy-transformer generate stories.npz --prompt "Once upon a time" --length 160 --temperature 0.8
 #
 # ## Exercises
 #
