@@ -14,12 +14,13 @@ from ..first_use import opens_on_first_use
 
 if TYPE_CHECKING:
     from .lessons import lesson
-    from .lessons.helpers import claim, drawing, figure, predict, show, show_source, slopes
+    from .lessons.helpers import claim, drawing, figure, predict, show, slopes
+    from .lessons.sources import show_source
 
 __all__ = ["claim", "drawing", "figure", "lesson", "predict", "show", "show_source", "slopes"]
 
-__getattr__ = opens_on_first_use(__name__, {"lesson": "lessons.lesson", **dict.fromkeys(
-    ["claim", "drawing", "figure", "predict", "show", "show_source", "slopes"], "lessons.helpers")})
+__getattr__ = opens_on_first_use(__name__, {"lesson": "lessons.lesson", "show_source": "lessons.sources", **dict.fromkeys(
+    ["claim", "drawing", "figure", "predict", "show", "slopes"], "lessons.helpers")})
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,7 @@
 """Runs lessons: straight through, step by step, in an editor or as a notebook.
 
 lesson.py, run.py, environment.py           the first call of every lesson; how it is run, and where
-helpers.py                                  what lessons call: show, claim, predict, figure
+helpers.py, sources.py                      what lessons call: show, claim, predict, figure, drawing, show_source
 files.py, cells.py, steps.py                the files, their cells, and running one after another
 stepper.py, stepper_keys.py, revisiting.py  --step: keys, and cells in any order
 variables.py, explore.py, viewer.py         keys that show variables, the explorer and figures

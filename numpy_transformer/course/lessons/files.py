@@ -46,6 +46,22 @@ def part_of(number):
     return sum(first <= number for first in PARTS.values())
 
 
+def what_is_next(path):
+    """Returns a line with the command of the next lesson in the folder; before it, at the end of a part, that of its test."""
+    numbers = list(lessons_in(path.parent))
+    following = numbers[numbers.index(lesson_number(path)) + 1:]
+    part = part_of(lesson_number(path))
+    if following:
+        next_part = part_of(following[0])
+        last = lesson_words("run.next", command=f"numpy-transformer lesson {following[0]} --step")
+    else:
+        next_part = len(PARTS) + 1 if part == len(PARTS) else part
+        last = lesson_words("run.last")
+    if part == next_part:
+        return last
+    return lesson_words("run.test", part=part, command=f"numpy-transformer exercise start my-exercises test{part}") + f"\n{last}"
+
+
 def find_lessons():
     """Returns {number: path} of the lessons in the first of these folders that has any: lessons/ here; the current folder;
     a folder in it that `lesson start` has made; lessons/ of the checkout; the copy that was installed with the package.

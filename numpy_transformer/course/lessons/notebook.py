@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...outputs import write_output
 from .cells import asks, cells, divided
-from .files import START, lesson_number
+from .files import START, lesson_number, what_is_next
 from .translation import Translation
 from .words import lesson_words
 
@@ -47,6 +47,7 @@ def notebook(lesson):
     answers = translation.answers()
     if answers:
         contents.append(("markdown", folded_answers(answers)))
+    contents.append(("markdown", what_is_next(lesson)))
     return {"cells": [notebook_cell(kind, text, f"lesson-{number}-{n}") for n, (kind, text) in enumerate(contents, 1)],
             "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
 

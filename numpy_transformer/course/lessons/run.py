@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from .files import PARTS, lesson_number, lessons_in, part_of
+from .files import what_is_next
 from .stepper import Stepper
 from .steps import Runner
 from .words import lesson_words
@@ -50,19 +50,3 @@ def run_lesson(path, step):
         return 141                              # what a shell reports for a program that writes to a closed pipe
     finally:
         runner.close()
-
-
-def what_is_next(path):
-    """Returns a line with the command of the next lesson in the folder; before it, at the end of a part, that of its test."""
-    numbers = list(lessons_in(path.parent))
-    following = numbers[numbers.index(lesson_number(path)) + 1:]
-    part = part_of(lesson_number(path))
-    if following:
-        next_part = part_of(following[0])
-        last = lesson_words("run.next", command=f"numpy-transformer lesson {following[0]} --step")
-    else:
-        next_part = len(PARTS) + 1 if part == len(PARTS) else part
-        last = lesson_words("run.last")
-    if part == next_part:
-        return last
-    return lesson_words("run.test", part=part, command=f"numpy-transformer exercise start my-exercises test{part}") + f"\n{last}"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from numpy_transformer.course import claim, predict, show
+from numpy_transformer.course import claim, predict, show, show_source
 from numpy_transformer.course.lessons import helpers
 from numpy_transformer.course.lessons.cells import cells, reading_minutes
 from numpy_transformer.course.lessons.files import full_number, lesson_number, lessons_in
@@ -54,6 +54,25 @@ def test_the_source_of_a_question_is_shown_without_its_answer():
         '   7  for n in 1, 2:\n   8      predict(f"({n}, {x})", ...); y = 2\n   9  x = 4')
     broken, = cells('# %% Title\nx = = 1\npredict("how?", 3)')
     assert broken.numbered_source == '   2  x = = 1\n   3  predict("how?", 3)'
+
+
+class Documented:
+    """A class with a docstring."""
+
+    def method(self):
+        """A docstring.
+
+        It has two paragraphs.
+        """
+
+        return 'a text, "not a docstring"'
+
+
+def test_source_is_shown_without_docstrings_below_its_name(capsys):
+    show_source(Documented, Documented.method)
+    method = "def method(self):\n{0}    return 'a text, \"not a docstring\"'\n"
+    assert capsys.readouterr().out == ("  Documented\n      class Documented:\n\n          " + method.format("          ")
+                                       + "\n  Documented.method\n      " + method.format("      ") + "\n")
 
 
 @pytest.mark.parametrize("name, number", [
