@@ -13,7 +13,6 @@ import copy
 import math
 
 import numpy as np
-from matplotlib.figure import Figure
 
 import numpy_transformer as nt
 from numpy_transformer import views

@@ -8,9 +8,9 @@ from ...data.masked import corrupt
 from ...decoding import KeyValueCache, beam_search, greedy_decode
 from ...decoding.sampling import next_token_probabilities
 from ...inspection.influence import influence
-from ...layers import (CrossAttention, CrossEntropyLoss, Embedding, EncoderBlock, FeedForward, FlashAttention, LayerNorm,
-                       Linear, LoRALinear, MaskedMean, RotaryEmbedding, ScaledDotProductAttention, SelfAttention,
-                       causal_mask, padding_mask)
+from ...layers import (CrossAttention, CrossEntropyLoss, Embedding, EncoderBlock, FeedForward, FlashAttention,
+                       LayerNorm, Linear, LoRALinear, MaskedMean, RotaryEmbedding, ScaledDotProductAttention,
+                       SelfAttention, causal_mask, padding_mask)
 from ...layers.heads import split_heads
 from ...models import CausalLanguageModel, Decoder, Encoder
 from ...module import Parameter

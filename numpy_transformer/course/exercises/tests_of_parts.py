@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ...layers import (CrossEntropyLoss, LayerNorm, Linear, RotaryEmbedding, ScaledDotProductAttention, SelfAttention, Tanh,
-                       causal_mask)
+from ...layers import (CrossEntropyLoss, LayerNorm, Linear, RotaryEmbedding, ScaledDotProductAttention, SelfAttention,
+                       Tanh, causal_mask)
 from .definition import Exercise, Mistake
 from .shared import loaded
 

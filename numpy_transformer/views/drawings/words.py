@@ -2,7 +2,6 @@
 
 import numpy as np
 
-
 LETTER = 0.48                                               # the width of a letter or byte
 
 
