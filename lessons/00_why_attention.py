@@ -57,7 +57,6 @@ claim("each of the 4 tokens has a vector of 4 features", x.shape == (len(tokens)
 # weight is 20.1 / 23.8 = 0.84. This operation is called softmax, and lesson 01 explains why it is a good choice.
 
 # %% A question, three catalog entries, three books
-drawing("library")                          # the three steps, with other books
 #                   winter  mountains  sea
 question = np.array([1.0,   0.5,       0.0])
 catalog = np.array([[2.0,   2.0,       0.0],        # "Skiing in January"
@@ -104,6 +103,7 @@ W = np.array([[0.0,   0.0,   0.0,  0.0],            # a person
               [3.0,   0.0,   3.0,  0.0],            # an action
               [0.0,   3.0,   0.0,  0.0],            # a thing
               [3.0,   0.0,   0.0,  0.0]])           # a pronoun
+drawing("library")                                              # queries, keys and values of another library
 q, k, v = x @ W, x, x
 predict('Which token does "her" find? (Anna, lost, her or key)', "Anna",
         why="The query of a pronoun is (3, 0, 0, 0). Its dot product with the key of Anna, (1, 0, 0, 0), is 3, and "

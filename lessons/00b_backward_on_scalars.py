@@ -65,6 +65,9 @@ y = neuron(x1, x2, w1, w2, b)
 for h in (1, 0.1, 0.01, 0.001):
     print(f"  h = {h:<6} change of y / h = {(neuron(x1, x2, w1, w2 + h, b) - y) / h:.4f}")
 by_chain_rule = (1 - y * y) * x2
+for a in (0.0, 1.0, 3.0):                   # the entry of the table
+    ratio = (math.tanh(a + 1e-6) - math.tanh(a)) / 1e-6
+    claim(f"tanh at {a:g}: the ratio approaches 1 - tanh²", abs(ratio - (1 - math.tanh(a) ** 2)) < 1e-5, f"{ratio:.4f}")
 claim("the chain rule gives the number that the ratio approaches",
       abs((neuron(x1, x2, w1, w2 + 1e-6, b) - y) / 1e-6 - by_chain_rule) < 1e-5, f"{by_chain_rule:.4f}")
 predict("c = a b with a = 3 and b = 5. What is dc/da?", 5, why="If a grows by h, then a b grows by h b = 5 h.")
@@ -73,7 +76,8 @@ predict("c = a b with a = 3 and b = 5. What is dc/da?", 5, why="If a grows by h,
 # ## 2. With a pencil
 #
 # The neuron should return the target 1. The loss is L = r r with r = y - target. For every number we need dL/d(number),
-# which is called its **gradient**. We write du for dL/du, since it is always the change of L that we ask for.
+# which is called its **gradient**. We write du for dL/du, since it is always the change of L that we ask for. So dy is
+# dL/dy from here on.
 #
 # Forward computes L in seven lines. Backward starts at the end with dL = 1, because L grows by h if L grows by h, and
 # goes through the lines in reverse order. A line that computed c from a and b knows dc by now. It gives dc (dc/da)
@@ -90,8 +94,8 @@ predict("c = a b with a = 3 and b = 5. What is dc/da?", 5, why="If a grows by h,
 #                      dx1 = dp1 w1           = -0.649
 #
 # r appears twice in its line. If it grows, both factors grow, and the two changes of L come together: so r receives two
-# products, and they are added. A sum gives the same number to both sides. A product gives each factor the other factor
-# times its own gradient.
+# products, and they are added. A sum gives its own gradient to both sides. A product p = a b gives
+# dp b to a, and dp a to b.
 #
 # That is all of backward. Each line was visited once, and all gradients are known. Their signs say what to do: a larger
 # w1 or b makes the loss smaller, and so does a smaller w2. **Gradient descent** moves each of these three numbers

@@ -307,22 +307,30 @@ claim("without the first dy, it would be wrong", relative_error(dx - dy, dX) > 0
 # **Not used at all.** In lesson 00 a mask gave later tokens the weight 0. The output of the first token, y_0 = the sum
 # of P_0s v_s, then stays the same whatever the value of a later token is. So if L depends on y_0 alone, it does not
 # react to v_1 and v_2, and their gradients are 0. Backward says the same: v_s receives P_0s dy_0, which is 0 dy_0. This
-# is why a mask makes gradients zero, exactly and not only nearly. The same holds for the key of a hidden token:
-# whatever its score would have been, the mask replaces it.
+# is why a mask makes gradients exactly zero. The same holds for its key: the
+# mask replaces its score, whatever that was. Only the way from y_0 is cut: a token that sees v_2 gives it a gradient.
 
 # %% A mask makes a gradient zero
-P = np.array([[1.0, 0.0, 0.0],                      # token 0 sees only itself
-              [0.4, 0.6, 0.0],                      # token 1 sees token 0 and itself
-              [0.2, 0.3, 0.5]])
-v = rng.standard_normal((3, 2))
+later = np.triu(np.ones((3, 3), bool), 1)           # True where token s is later than token t
+
+
+def weights(scores):
+    A = np.exp(np.where(later, -np.inf, scores))
+    return A / A.sum(axis=1, keepdims=True)
+
+
+scores, v = rng.standard_normal((3, 3)), rng.standard_normal((3, 2))
+P = weights(scores)
+other_scores, other_v = scores.copy(), v.copy()
+other_scores[:, 2], other_v[2] = 100.0, 100.0       # as if token 2 had another key and another value
+claim("another key and value of token 2 leave the output of token 0 as it is",
+      (weights(other_scores) @ other_v)[0] == (P @ v)[0])
 dy = np.zeros((3, 2))
 dy[0] = 1.0                                         # L is the sum of the numbers in y_0
-dv = P.T @ dy                                       # y = P @ v
-changed = v.copy()
-changed[2] = 100.0
-claim("another value of token 2 leaves the output of token 0 as it is", (P @ changed)[0] == (P @ v)[0])
-claim("so the gradients of the values of tokens 1 and 2 are exactly 0", dv[1:] == 0)
-show(dv=dv)
+claim("so the gradients of the values of tokens 1 and 2 are exactly 0", (P.T @ dy)[1:] == 0)
+dy[2] = 1.0                                         # L depends on y_2 as well, and token 2 sees itself
+claim("from y_2, the value of token 2 does receive a gradient", (P.T @ dy)[2] == P[2, 2])
+show(P=P, dv=P.T @ dy)
 
 # %% [markdown]
 # ## Exercises

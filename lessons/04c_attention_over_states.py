@@ -306,7 +306,7 @@ def windows(ids, starts):
 
 models = {"recurrent cell": RecurrentModel(96, False, np.random.default_rng(7)),
           "with attention": RecurrentModel(96, True, np.random.default_rng(7)),
-          "Transformer": nt.CausalLanguageModel(V, 44, num_heads=4, num_layers=2, max_len=32, rng=7)}
+          "Transformer": nt.CausalLanguageModel(V, 44, num_heads=4, num_layers=2, max_len=32, init="xavier", rng=7)}
 for name, model in models.items():
     train(model, lambda rng: windows(train_ids, rng.integers(0, len(train_ids) - 32, 32)), 800)
     inputs, targets = windows(held_out, np.arange(0, len(held_out) - 32, 16))
