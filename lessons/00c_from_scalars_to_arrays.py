@@ -308,7 +308,7 @@ claim("without the first dy, it would be wrong", relative_error(dx - dy, dX) > 0
 # of P_0s v_s, then stays the same whatever the value of a later token is. So if L depends on y_0 alone, it does not
 # react to v_1 and v_2, and their gradients are 0. Backward says the same: v_s receives P_0s dy_0, which is 0 dy_0. This
 # is why a mask makes gradients exactly zero. The same holds for its key: the
-# mask replaces its score, whatever that was. Only the way from y_0 is cut: a token that sees v_2 gives it a gradient.
+# mask replaces its score, whatever that was. Only the way from y_0 is cut: what sees v_2 gives it a gradient.
 
 # %% A mask makes a gradient zero
 later = np.triu(np.ones((3, 3), bool), 1)           # True where token s is later than token t
