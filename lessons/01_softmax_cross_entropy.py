@@ -160,7 +160,7 @@ claim("the measured derivatives are p, minus 1 for the target", relative_error(m
 #     dz = p - one-hot
 #
 # This is the prediction minus the truth. A step against the gradient raises the logit of "moon" and lowers all others,
-# the likeliest of them most. Since the loss of T positions is a mean, each of their rows is divided by T.
+# most of all those with a high probability. The loss of T positions is a mean, so each row is divided by T.
 
 # %% The same for several positions
 rng = np.random.default_rng(1)
@@ -253,7 +253,7 @@ claim("given dp = -one-hot / (p T), it returns the gradient of the loss", relati
 # this value. **Perplexity**, exp(L), expresses a loss as a number of tokens. A loss of 4.2 is a perplexity of 67, the
 # uncertainty of a choice among 67 equally likely tokens.
 #
-# A model that writes draws from softmax(z / τ) with a **temperature** τ. With τ near 0, the likeliest token gets nearly
+# A model that writes draws from softmax(z / τ) with a **temperature** τ. With τ near 0, the most likely token gets nearly
 # all the probability. With a large τ, all tokens become nearly equally likely.
 
 # %% No knowledge, and three temperatures
@@ -262,7 +262,7 @@ predict("what is the loss of a model that knows nothing of 100 tokens, to one de
 claim("equal logits have the loss log(V)", np.isclose(criterion(np.zeros((3, 100)), [5, 0, 99]), math.log(100)))
 cold, warm, hot = (softmax(z / temperature) for temperature in (0.05, 1, 50))
 show(cold=cold, warm=warm, hot=hot)
-claim("τ = 0.05 chooses the likeliest token, τ = 50 hardly distinguishes them", cold[0] > 0.99 and np.ptp(hot) < 0.01)
+claim("τ = 0.05 chooses the most likely token, τ = 50 hardly distinguishes them", cold[0] > 0.99 and np.ptp(hot) < 0.01)
 
 # %% [markdown]
 # ## 8. The Jacobian

@@ -92,7 +92,7 @@ figure("scaling", picture)
 #
 # The model reads all words but the last and must predict the sound at the word "it". The word "it" is the same in every
 # sentence, so the token "it" cannot know the answer by itself. It has to get the animal from an earlier position, and
-# its position alone does not say where: a thing can stand there as well.
+# the position does not tell which word is the animal, because a thing can be there instead.
 #
 # The model is a `CausalLanguageModel`: embeddings and positions, a block with attention, and an output layer (lesson 12
 # puts it together). Its attention has two heads. A head is one attention as in lesson 05, with matrices of its own that

@@ -41,7 +41,7 @@ def accuracy(z, labels):                    # the share of logits on the right s
 
 
 def train(examples, steps, every):
-    """Returns a trained model, and every so many steps (step, training loss, validation loss, validation accuracy)."""
+    """Returns a trained model, and, after each `every` steps, (step, training loss, validation loss, accuracy)."""
     rng = np.random.default_rng(1)
     model = nt.SequenceClassifier(len(words), 64, 4, 2, d_ff=128, max_len=64, dropout=0.0, rng=rng)
     model.embedding.weight.data = rng.uniform(-0.05, 0.05, model.embedding.weight.data.shape)

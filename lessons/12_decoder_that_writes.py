@@ -32,7 +32,7 @@ texts = [one.text for one in told]
 print(f"  {texts[0]}\n\n  {told[0].facts}")
 claim("no generated story has a fault, and no two are equal",
       len(set(texts)) == len(texts) and not any(faults(text) for text in texts[:200]))
-changed = texts[0].replace(told[0].facts.helper, "Nobody", 1)
+changed = texts[0].replace(told[0].facts.helper, "Zoe", 1)
 for fault in faults(changed)[:2]:
     print(f"    {fault.kind}: {fault.message}")
 claim("the checker finds a changed name", len(faults(changed)) > 0)
@@ -249,7 +249,7 @@ figure("learning", picture)
 #
 # The checker reads each story that the model writes. A sentence that the grammar cannot produce is a fault of grammar,
 # and a part of the story that is missing or comes too late is a fault of order. The other faults are about consistency:
-# a pronoun of the wrong gender, a name that nobody in the story has, a thing that was not lost, a place where it was
+# a pronoun of the wrong gender, a name that no character has, a thing that was not lost, a place where it was
 # not lost. To avoid those, the model has to look back over many sentences. For a grammatical sentence, it is enough to
 # look back over a few words.
 #
@@ -309,7 +309,7 @@ for text in written[:2]:
 # 3. The most likely token has p = 0.6 and the second 0.3. What is the ratio of the two at τ = 0.5, and at τ = 2?
 # 4. Write a story of your own, and give it to `faults`. Which of its complaints are justified, and what does that say
 #    about the measured shares?
-# 5. The model writes "asked Emma", and nobody in the story is called Emma. Which positions would the last row have to
+# 5. The model writes "asked Emma", and no character is called Emma. Which positions would the last row have to
 #    attend to in order to avoid this fault?
 #
 # With a checker (`numpy-transformer exercise check 12.1` and so on): 12.1, 12.2.

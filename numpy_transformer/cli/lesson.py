@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ..course.lessons.cells import cells, reading_minutes
-from ..course.lessons.files import copy_lessons, find_lessons, full_number, part_that_begins
+from ..course.lessons.files import copy_lessons, find_lessons, full_number, part_of
 from ..course.lessons.translation import Translation, write_translation
 from ..course.lessons.words import lesson_words
 from ..texts import VARIABLE
@@ -109,9 +109,10 @@ def save_notebook(number, out):
 
 def print_list(lessons):
     """Prints number, title and minutes of each lesson in at most 60 columns, by part, and where to begin."""
+    part = 0
     for number, path in lessons.items():
-        part = part_that_begins(number, list(lessons))
-        if part:
+        if part_of(number) != part:
+            part = part_of(number)
             print(f"\n{lesson_words(f'parts.{part}')}")
         title, minutes = headline(path)
         print(f"{number:<3} {title}{' ' * (43 - columns(title))} {minutes}".rstrip())

@@ -28,8 +28,9 @@ def add_to_parser(commands):
     parts = add_picture(pictures, "architecture", draw_architecture, "the architecture of a model, drawn from its own "
                                                                      "modules")
     add_run(parts, required=False)
-    parts.add_argument("--model", choices=tuple(MODELS), help="draw this model instead of a run (default: encoder-decoder, the model of the 2017 paper; "
-                                                                "annotated is that of the annotated Transformer)")
+    parts.add_argument("--model", choices=tuple(MODELS),
+                       help="draw this model instead of a run (default: encoder-decoder, the model of the 2017 paper; "
+                            "annotated is that of the annotated Transformer)")
     gradients = add_picture(pictures, "gradients", draw_gradients, "the norm of the gradient at each block of a run")
     add_run(gradients)
     add_text(gradients)

@@ -9,6 +9,7 @@ generator replaces each form by the right one, the checker by all forms of its k
     faults(text)    the rules that a text breaks, such as a wrong pronoun, or a thing found where it was not lost
 """
 
+import functools
 import re
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -188,19 +189,21 @@ def article(word):
 
 def make_character(manner, kind, names):
     """Returns the forms of a character, such as he, him and his, or of a pair: they, them and their."""
-    noun = kind if len(names) == 1 else KINDS[kind]
-    before = article(manner) if len(names) == 1 else "two"
-    gender = "they" if len(names) == 2 else "he" if names[0] in HE else "she"
-    forms = dict(zip(("he", "him", "his", "was", "i", "my"), PRONOUNS[gender].split()))
+    if len(names) == 2:
+        before, noun, pronouns = "two", KINDS[kind], PRONOUNS["they"]
+    else:
+        before, noun, pronouns = article(manner), kind, PRONOUNS["he" if names[0] in HE else "she"]
+    forms = dict(zip(("he", "him", "his", "was", "i", "my"), pronouns.split()))
     name = " and ".join(names)
     return with_capitals(intro=f"{before} {manner} {noun} named {name}", name=name, the=f"the {noun}", **forms)
 
 
 def make_thing(look, noun):
-    they, them, was, are = ("they", "them", "were", "are") if noun.endswith("s") else ("it", "it", "was", "is")
-    before = "a pair of" if noun.endswith("s") else article(look)
-    return with_capitals(name=f"{look} {noun}", noun=noun, a=f"{before} {look} {noun}", use=THINGS[noun], they=they,
-                         them=them, was=was, **{"is": are})
+    before, pronouns = article(look), "it it was is"
+    if noun.endswith("s"):
+        before, pronouns = "a pair of", "they them were are"
+    forms = dict(zip(("they", "them", "was", "is"), pronouns.split()))
+    return with_capitals(name=f"{look} {noun}", noun=noun, a=f"{before} {look} {noun}", use=THINGS[noun], **forms)
 
 
 def make_place(noun):
@@ -247,7 +250,10 @@ def slot_pattern(slot):
     return f"((?i:{FORMS[role][form.lower()]}))" if form[0].isupper() else f"({FORMS[role][form]})"
 
 
-GRAMMAR = [(number, *compile_sentence(sentence)) for number, (_, _, choices) in enumerate(PLOT) for sentence in choices]
+@functools.cache
+def grammar():
+    """Returns (number of the part, pattern, slots) of each sentence of PLOT."""
+    return [(number, *compile_sentence(sentence)) for number, (_, _, choices) in enumerate(PLOT) for sentence in choices]
 
 
 def sentences(text):
@@ -257,9 +263,11 @@ def sentences(text):
 
 def faults(text):
     """Returns the Faults of a text; a story that breaks no rule has none."""
-    known, found, seen = {}, [], [-1]
+    known = {}                                              # {role: the character, thing, place or day that was introduced}
+    seen = [-1]                                             # the parts of the plot so far
+    found = []
     for number, sentence in enumerate(sentences(text)):
-        readings = [read(number, part, slots, match.groups(), known, seen) for part, pattern, slots in GRAMMAR
+        readings = [read(number, part, slots, match.groups(), known, max(seen)) for part, pattern, slots in grammar()
                     if (match := pattern.fullmatch(sentence))]
         if readings:
             wrong, known, part = min(readings, key=lambda reading: len(reading[0]))
@@ -272,9 +280,10 @@ def faults(text):
     return found + [Fault(None, "order", f"the {name} is missing") for name in missing]
 
 
-def read(number, part, slots, texts, known, seen):
+def read(number, part, slots, texts, known, latest):
     """Returns (faults, what is known afterwards, part) of a sentence that is read as one of this part of the plot."""
-    known, wrong = dict(known), []
+    known = dict(known)
+    wrong = []
     for (role, form), text in zip(slots, texts):
         if role not in known and (introduced := introduce(PLOT[part][0], role, form.lower(), text)):
             known[role] = introduced
@@ -284,7 +293,7 @@ def read(number, part, slots, texts, known, seen):
         if text != right:
             problem = "refers to nothing that was named before" if right is None else f"should be {right!r}"
             wrong.append(Fault(number, KIND_OF_FORM.get(form.lower(), KIND_OF_FAULT[role]), f"{text!r} {problem}"))
-    if part <= max(seen):
+    if part <= latest:
         wrong.append(Fault(number, "order", f"the {PLOT[part][0]} comes twice or too late"))
     return wrong, known, part
 
@@ -314,7 +323,7 @@ def contradictions(role, known):
     names = new.name.split(" and ")
     others = known["h"].name.split(" and ") if role == "f" and "h" in known else []
     kind = new.the.split()[1]
-    allowed = next((names for only, names in ONLY.items() if kind in (only, KINDS[only])), HE + SHE)
+    allowed = next((its_names for only, its_names in ONLY.items() if kind in (only, KINDS[only])), HE + SHE)
     messages = [f"{name!r} is the name of another character" for name in names if [*others, *names].count(name) > 1]
     if role == "f" and "h" in known and set((kind, KINDS.get(kind))) & set(known["h"].the.split()):
         messages.append(f"there are two characters called {new.the!r}")

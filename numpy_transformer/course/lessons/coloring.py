@@ -14,17 +14,17 @@ import tokenize
 STRONG, CODE, QUIET, END = "\u206a", "\u206b", "\u206c", "\u206d"
 ANSI = {STRONG: "\x1b[1m", CODE: "\x1b[36m", QUIET: "\x1b[2m", END: "\x1b[0m"}
 STYLES = re.compile("[\u206a-\u206d]")
-INLINE = re.compile(r"`(?P<code>[^`]+)`|\*\*(?P<strong>[^\s*](?:[^*]*[^\s*])?)\*\*|(?<![\w*])\*(?P<em>[^\s*](?:[^*]*[^\s*])?)\*(?![\w*])"
-                    r"|!?\[(?P<link>[^]]+)\]\([^)\s]+\)")
+INLINE = re.compile(r"`(?P<code>[^`]+)`|\*\*(?P<strong>[^\s*](?:[^*]*[^\s*])?)\*\*"
+                    r"|(?<![\w*])\*(?P<em>[^\s*](?:[^*]*[^\s*])?)\*(?![\w*])|!?\[(?P<link>[^]]+)\]\([^)\s]+\)")
 STRINGS = {token.STRING, *(getattr(token, name) for name in ("FSTRING_START", "FSTRING_MIDDLE", "FSTRING_END")
                            if hasattr(token, name))}
 
 
 def has_colors():
     """Returns True if standard output is a terminal with colors. NO_COLOR switches them off."""
-    windows_without = os.name == "nt" and not os.environ.get("WT_SESSION")
-    return sys.stdout.isatty() and not windows_without and not os.environ.get("NO_COLOR") and (
-        os.environ.get("TERM") != "dumb")
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return os.name != "nt" or "WT_SESSION" in os.environ        # the older console of Windows shows the codes themselves
 
 
 def styled(text):

@@ -11,7 +11,7 @@ from .words import lesson_words
 NAME = re.compile(r"(\d\d[a-z]?)_\w+\.(?:py|ipynb)")
 WRITTEN = re.compile(r"(\d{1,2})([a-z]?)", re.IGNORECASE)
 START = "lesson.start(__name__"                 # every lesson contains this call
-PARTS = {"gradients": "00", "components": "02c", "models": "11", "today": "16"}      # the first lesson of each part
+PARTS = "00", "02c", "11", "16"                  # the first lesson of each part
 CHECKOUT = Path(__file__).resolve().parents[3] / "lessons"
 
 
@@ -33,33 +33,31 @@ def lessons_in(folder):
             if lesson_number(path) and path.is_file()}
 
 
-def part_that_begins(number, numbers):
-    """Returns the key of PARTS whose first lesson is this one among the lessons that there are, or None."""
-    for part, first in PARTS.items():
-        if number == next((other for other in numbers if other >= first), None):
-            return part
-    return None
-
-
 def part_of(number):
     """Returns which part of the course a lesson belongs to, counted from 1."""
-    return sum(first <= number for first in PARTS.values())
+    return sum(first <= number for first in PARTS)
 
 
 def what_is_next(path):
-    """Returns a line with the command of the next lesson in the folder; before it, at the end of a part, that of its test."""
-    numbers = list(lessons_in(path.parent))
-    following = numbers[numbers.index(lesson_number(path)) + 1:]
-    part = part_of(lesson_number(path))
-    if following:
-        next_part = part_of(following[0])
-        last = lesson_words("run.next", command=f"numpy-transformer lesson {following[0]} --step")
+    """Returns the command of the next lesson in the folder; before it, at the end of a part, that of the part's test."""
+    number = lesson_number(path)
+    following = next((other for other in lessons_in(path.parent) if other > number), None)
+    lines = []
+    if is_end_of_part(number, following):
+        part = part_of(number)
+        lines.append(lesson_words("run.test", part=part, command=f"numpy-transformer exercise start my-exercises test{part}"))
+    if following is None:
+        lines.append(lesson_words("run.last"))
     else:
-        next_part = len(PARTS) + 1 if part == len(PARTS) else part
-        last = lesson_words("run.last")
-    if part == next_part:
-        return last
-    return lesson_words("run.test", part=part, command=f"numpy-transformer exercise start my-exercises test{part}") + f"\n{last}"
+        lines.append(lesson_words("run.next", command=f"numpy-transformer lesson {following} --step"))
+    return "\n".join(lines)
+
+
+def is_end_of_part(number, following):
+    """Whether a part of the course ends with a lesson, which is followed by another one or, if that is None, by none."""
+    if following is None:
+        return part_of(number) == len(PARTS)
+    return part_of(number) != part_of(following)
 
 
 def find_lessons():

@@ -75,11 +75,11 @@ class Canvas:
         """Small print."""
         return self.text(x, y, text, role, small=True, ha=ha, va=va)
 
-    def box(self, x, y, width, height, text="", role="plain", outline=True, strength=1.0, bold=False):
+    def box(self, x, y, width, height, text="", role="plain", strength=1.0, bold=False):
         """A box with rounded corners and a text in its middle."""
         self.axes.add_patch(FancyBboxPatch(
             (x - width / 2, y - height / 2), width, height, "round,pad=0,rounding_size=0.07", linewidth=1.2, zorder=2,
-            facecolor=self.theme.fill(role, strength), edgecolor=self.theme.color(role) if outline else "none"))
+            facecolor=self.theme.fill(role, strength), edgecolor=self.theme.color(role)))
         if text:
             self.text(x, y, text, bold=bold)
         return Area(x, y, width, height)
@@ -134,14 +134,6 @@ class Canvas:
     def back(self, *points, head=True, width=1.6):
         """A dashed arrow: the way of a gradient."""
         self.arrow(*points, role="gradient", dashed=True, head=head, width=width)
-
-    def curve(self, start, end, bend, **style):
-        """A curved arrow. Its middle is `bend` inches to the left of the straight line."""
-        (x0, y0), (x1, y1) = start, end
-        length = math.hypot(x1 - x0, y1 - y0)
-        middle = ((x0 + x1) / 2 - 2 * bend * (y1 - y0) / length, (y0 + y1) / 2 + 2 * bend * (x1 - x0) / length)
-        self.arrow(*[tuple((1 - t) ** 2 * a + 2 * t * (1 - t) * b + t ** 2 * c for a, b, c in zip(start, middle, end))
-                     for t in (n / 24 for n in range(25))], **style)
 
     def circle(self, x, y, sign="+", role="ink", radius=0.17):
         """A sum or another operation on what its arrows bring."""

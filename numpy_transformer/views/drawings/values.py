@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from ...layers import Softmax
+
 
 def softmax(scores):
-    exps = np.exp(scores - np.max(scores, -1, keepdims=True))
-    return exps / exps.sum(-1, keepdims=True)
+    return Softmax().eval()(np.asarray(scores, float))
 
 
 def number(value, digits=2):
