@@ -253,8 +253,8 @@ claim("given dp = -one-hot / (p T), it returns the gradient of the loss", relati
 # this value. **Perplexity**, exp(L), expresses a loss as a number of tokens. A loss of 4.2 is a perplexity of 67, the
 # uncertainty of a choice among 67 equally likely tokens.
 #
-# A model that writes draws from softmax(z / τ) with a **temperature** τ. With τ near 0, the most likely token gets nearly
-# all the probability. With a large τ, all tokens become nearly equally likely.
+# A model that writes draws from softmax(z / τ) with a **temperature** τ. With τ near 0, the most likely token gets
+# nearly all the probability. With a large τ, all tokens become nearly equally likely.
 
 # %% No knowledge, and three temperatures
 predict("what is the loss of a model that knows nothing of 100 tokens, to one decimal?", f"{math.log(100):.1f}",

@@ -289,3 +289,8 @@ def test_figures_refuses_what_it_cannot_do(tmp_path, capsys, monkeypatch):
     (tmp_path / "file").write_text("")
     assert "pictures cannot be written to 'file'" in refused(capsys, "figures", "--out", "file")
     assert "there is no lesson '42'; choose one of 0" in refused(capsys, "figures", "42")
+
+
+def test_the_encoder_decoder_that_is_drawn_is_the_model_of_the_paper():
+    post, pre = (plot_examples.MODELS[name]().decoder.blocks[0] for name in ("encoder-decoder", "annotated"))
+    assert not post.pre_norm and pre.pre_norm

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from numpy_transformer.data import draw_digits
-from numpy_transformer.data.digits import DABS, DRAWN, NOISE
+from numpy_transformer.data.digits import BEND, DABS, DRAWN, NOISE, bend
 
 
 def accuracy_of_nearest_mean(training, test):
@@ -37,6 +37,16 @@ def test_the_ink_is_in_the_picture_and_the_noise_everywhere(monkeypatch):
     assert (images.max((1, 2)) > 0.9).all()
     share = images.mean((1, 2))
     assert 0.05 < share.min() and share.max() < 0.5
+
+
+def test_strokes_are_bent_a_little_and_neighbors_alike(monkeypatch):
+    points = DRAWN[[3, 8]]
+    moved = bend(points, np.random.default_rng(1)) - points
+    steps = np.linalg.norm(np.diff(moved, axis=1), axis=-1)
+    assert BEND / 2 < np.abs(moved).max() <= BEND and steps.max() < BEND and not np.allclose(moved[0], moved[1], atol=BEND / 4)
+    bent, _ = draw_digits(20, 7)
+    monkeypatch.setattr("numpy_transformer.data.digits.BEND", 0)
+    assert not np.allclose(bent, draw_digits(20, 7)[0], atol=0.5)       # the same places, sizes and noise
 
 
 def test_the_dabs_lie_at_equal_distances_on_the_strokes():

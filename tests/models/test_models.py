@@ -167,6 +167,18 @@ def test_final_norms(norm, final_norm, expected):
     assert (nt.Decoder(1, D, H, 16, norm=norm, final_norm=final_norm).norm is not None) == expected
 
 
+@pytest.mark.parametrize("model, of_the_paper", [
+    (nt.transformer_2017(9, N=2, d_model=8, d_ff=6, h=2, rng=0), True),
+    (nt.make_model(9, 9, N=2, d_model=8, d_ff=6, h=2, rng=0), False)])
+def test_the_model_of_the_paper_and_the_annotated_one(model, of_the_paper):
+    """Figure 1 of the paper: a norm after each sum, none at the end, and one matrix (section 3.4). Rush 2018: the opposite."""
+    blocks = [*model.encoder.blocks, *model.decoder.blocks]
+    assert {block.pre_norm for block in blocks} == {not of_the_paper}
+    assert (model.encoder.norm is None) == (model.decoder.norm is None) == of_the_paper
+    assert (model.source_embedding is model.target_embedding) == of_the_paper
+    assert (model.output.weight is model.target_embedding.weight) == of_the_paper
+
+
 @pytest.mark.slow
 def test_the_base_model_has_the_size_of_the_paper():
     """Counted by hand from table 3 of the paper: d 512, d_ff 2048, 6 + 6 layers, with biases and final norms."""
@@ -178,10 +190,7 @@ def test_the_base_model_has_the_size_of_the_paper():
     assert model.num_parameters() == encoder + decoder + 2 * v * d + d * v + v
     tied = nt.make_model(v, v, N=1, norm="post", tie_weights=True, max_len=10, rng=0)
     assert tied.num_parameters() == (encoder - norm) / 6 + (decoder - norm) / 6 + v * d
-    paper = nt.transformer_2017(v, N=1, max_len=10, rng=0)
-    assert paper.num_parameters() == tied.num_parameters() and paper.encoder.norm is paper.decoder.norm is None
-    assert not any(block.pre_norm for block in (*paper.encoder.blocks, *paper.decoder.blocks))
-    assert paper.source_embedding is paper.target_embedding and paper.output.weight is paper.source_embedding.weight
+    assert nt.transformer_2017(v, N=1, max_len=10, rng=0).num_parameters() == tied.num_parameters()
     for w, bound in ((model.encoder.blocks[0].feed_forward.up.weight.data, np.sqrt(6 / (d + f))),
                      (model.source_embedding.weight.data, np.sqrt(6 / (v + d))),
                      (model.target_embedding.weight.data, np.sqrt(6 / (v + d)))):

@@ -6,7 +6,7 @@ import pytest
 from numpy_transformer.course import claim, predict, show, show_source
 from numpy_transformer.course.lessons import helpers
 from numpy_transformer.course.lessons.cells import cells, reading_minutes
-from numpy_transformer.course.lessons.files import full_number, lesson_number, lessons_in
+from numpy_transformer.course.lessons.files import full_number, lesson_number, lessons_in, what_is_next
 from numpy_transformer.course.lessons.wrapping import reflow
 
 
@@ -73,6 +73,16 @@ def test_source_is_shown_without_docstrings_below_its_name(capsys):
     method = "def method(self):\n{0}    return 'a text, \"not a docstring\"'\n"
     assert capsys.readouterr().out == ("  Documented\n      class Documented:\n\n          " + method.format("          ")
                                        + "\n  Documented.method\n      " + method.format("      ") + "\n")
+
+
+@pytest.mark.parametrize("name, part, following", [
+    ("00_a", None, "00b"), ("00b_b", 1, "02c"), ("02c_c", 2, "11"), ("11_d", 3, "21"), ("21_e", 4, None)])
+def test_a_part_ends_with_its_test_and_the_course_with_that_of_the_last_part(tmp_path, name, part, following):
+    for file in ("00_a", "00b_b", "02c_c", "11_d", "21_e"):
+        (tmp_path / f"{file}.py").touch()
+    *test, last = what_is_next(tmp_path / f"{name}.py").splitlines()
+    assert [line.endswith(f"exercise start my-exercises test{part}") for line in test] == [True] * (part is not None)
+    assert last == ("That was the last lesson." if following is None else f"next: numpy-transformer lesson {following} --step")
 
 
 @pytest.mark.parametrize("name, number", [

@@ -153,6 +153,12 @@ def test_at_a_question_variables_and_expressions_are_no_guesses(steps):
          "this the first?  < the answer: no", "y< No, that is not it.", "the answer: no It is the second.")
 
 
+def test_at_a_question_one_may_ask_what_can_be_typed_and_quit(steps):
+    out = steps("g 5", "?", "q").out
+    assert out.count("v, p EXPR and q work at a question") == 2 and "No, that is not it" not in out
+    said(out, "?<", "Your answer:  q<", "stopped at cell 5 of 6")
+
+
 def test_keys_are_explained_and_what_is_not_there_is_said(steps):
     out = steps("v", "?", "h", "g 2", "Q").out
     said(out, "v<\n  there are no variables yet", "?<\n  Enter      goes on", "p q @ k.T  prints", "h<\n  Enter", "stopped at cell 2")
