@@ -105,15 +105,15 @@ def test_each_known_mistake_is_refuted_and_named(exercise, seed):
         assert set(verdict.mistakes) == {(name,) for name in (mistake.name, mistake.twin) if name}, verdict
 
 
-@every_exercise
-def test_mistakes_have_names_of_their_own_and_twins_know_each_other(exercise):
-    names = {mistake.name: mistake for mistake in exercise.mistakes}
-    assert len(names) == len(exercise.mistakes)
-    for mistake in exercise.mistakes:
-        assert not mistake.twin or names[mistake.twin].twin == mistake.name
-        number = re.search(r"\d\d\.\d", mistake.name)
-        assert not number or number[0] == exercise.number
-        assert mistake.explanation.endswith((".", "?")) and len(mistake.explanation) > 20
+def test_mistakes_have_names_of_their_own_and_twins_know_each_other():
+    for exercise in EXERCISES:
+        names = {mistake.name: mistake for mistake in exercise.mistakes}
+        assert len(names) == len(exercise.mistakes), exercise.number
+        for mistake in exercise.mistakes:
+            assert not mistake.twin or names[mistake.twin].twin == mistake.name
+            number = re.search(r"\d\d\.\d", mistake.name)
+            assert not number or number[0] == exercise.number, mistake.name
+            assert mistake.explanation.endswith((".", "?")) and len(mistake.explanation) > 20, mistake.name
 
 
 @pytest.mark.slow
@@ -147,12 +147,12 @@ def test_there_are_as_many_as_the_readme_says():
     assert sum(len(exercise.mistakes) for exercise in EXERCISES) > 1000
 
 
-@every_exercise
-def test_it_has_a_row_in_the_table_and_a_lesson(exercise):
-    kind = "class" if exercise.is_class else exercise.kind
-    assert (f"| {exercise.number} | {exercise.title} | `{exercise.file}` | {kind} "
-            f"| {exercise.lines} | {exercise.minutes} | {exercise.points} |") in PAGE
-    assert list(LESSONS.glob(f"{exercise.lesson}_*.py"))
+def test_each_has_a_row_in_the_table_and_a_lesson():
+    for exercise in EXERCISES:
+        kind = "class" if exercise.is_class else exercise.kind
+        assert (f"| {exercise.number} | {exercise.title} | `{exercise.file}` | {kind} "
+                f"| {exercise.lines} | {exercise.minutes} | {exercise.points} |") in PAGE
+        assert list(LESSONS.glob(f"{exercise.lesson}_*.py")), exercise.number
 
 
 def test_the_table_has_no_other_rows_and_the_order_of_the_files():

@@ -112,14 +112,14 @@ def test_the_answers_on_the_page_fit_the_questions_of_the_lesson(path):
     assert list(closing_answers(path)) == [int(number) for number in questions]
 
 
-@every_lesson
-def test_jupytext_makes_the_same_cells_of_it(path):
+def test_jupytext_makes_the_same_cells_of_each_lesson():
     jupytext = pytest.importorskip("jupytext")
-    text = path.read_text(encoding="utf-8")
-    notebook = jupytext.reads(text, fmt="py:percent")
-    assert [(cell.cell_type == "markdown", cell.source) for cell in notebook.cells] == [
-        (cell.prose is not None, cell.prose or cell.text) for cell in cells(text)]
-    assert jupytext.writes(notebook, fmt="ipynb")
+    for path in LESSONS:
+        text = path.read_text(encoding="utf-8")
+        notebook = jupytext.reads(text, fmt="py:percent")
+        assert [(cell.cell_type == "markdown", cell.source) for cell in notebook.cells] == [
+            (cell.prose is not None, cell.prose or cell.text) for cell in cells(text)], path.name
+        assert jupytext.writes(notebook, fmt="ipynb")
 
 
 @every_lesson
