@@ -46,7 +46,8 @@ def results_in_lesson(source):
     code = "\n".join(re.sub("#.*", "", cell.text) for cell in found if cell.prose is None)
     prose = "\n".join("\n".join(re.findall("#(.*)", cell.text)) if cell.prose is None else cell.prose
                       for cell in found[first - 1:])
-    text = re.sub(r"\s*\n\s*", " ", prose.split("## Exercises")[0])
+    text = re.sub("(?m)^ {4,}numpy-transformer .*$", "", prose.split("## Exercises")[0])        # commands are no results
+    text = re.sub(r"\s*\n\s*", " ", text)
     return set(RESULT.findall(text)) - set(PLAIN.findall(code))
 
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ...layers import Softmax
-
 
 def softmax(scores):
-    return Softmax().eval()(np.asarray(scores, float))
+    """Written out here, so that a lesson draws the right picture even when a component is being broken on purpose."""
+    exponentials = np.exp(scores - np.max(scores, axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 def number(value, digits=2):
