@@ -4,12 +4,18 @@
 # Two translators are given the same long sentence. The first reads it once, closes the book, and writes the whole
 # translation from memory. The second keeps the book open and looks at the sentence again before writing each word.
 #
-# The first neural networks that translated whole sentences worked like the first translator: they packed the sentence
+# The early neural networks that translated whole sentences worked like the first translator: they packed the sentence
 # into a single list of numbers (Sutskever et al. 2014). Attention opened the book (Bahdanau et al. 2015). In 2017 came
 # a network that is built around it, the **Transformer** (Vaswani et al., "Attention Is All You Need").
 #
 # This lesson needs Python, but no calculus and nothing about neural networks. Each line that begins with ✓ is a claim
 # that has just been checked. If a claim were false, the lesson would stop there with an error.
+#
+# ## 1. Tokens and vectors
+#
+# A **token** is one element of a sequence. In a text it is a word or a piece of a word. A network computes with
+# numbers, so each token gets a **vector**, a list of numbers that are called features. Below, "Anna" is (1, 0, 0, 0)
+# because Anna is a person. In a trained network the vectors are longer, and training finds them.
 
 # %% Four tokens, and a vector for each
 import numpy as np
@@ -29,14 +35,8 @@ show(x=x)
 claim("each of the 4 tokens has a vector of 4 features", x.shape == (len(tokens), 4))
 
 # %% [markdown]
-# ## 1. Tokens and vectors
-#
-# A **token** is one element of a sequence. In a text it is a word or a piece of a word. A network computes with
-# numbers, so each token gets a **vector**, a list of numbers that are called features. Above, "Anna" is (1, 0, 0, 0)
-# because Anna is a person. In a trained network the vectors are longer, and training finds them.
-#
-# Such a vector describes a token on its own. Who "her" refers to depends on the other tokens, and **attention** brings
-# information from one token to another. We first look at it outside of language.
+# Such a vector describes a token on its own. Who "her" refers to depends on the other tokens. **Attention** brings
+# information from one token to another.
 #
 # ## 2. A library
 #
@@ -89,13 +89,14 @@ predict("Another question has the dot product 0 with every entry. Which weight, 
 # it looks for. A verb looks for a person and a thing, a pronoun for a person, and a thing for an action. A person looks
 # for nothing here.
 #
-# A table W has a row of wishes for each feature. The matrix product `x @ W` multiplies each feature of a token by that
-# row of W and adds up. "her" has a 1 in the feature pronoun and 0 elsewhere, so its query is the row of the
-# pronouns, (3, 0, 0, 0).
+# A table W has a row of wishes for each feature. The matrix product `x @ W` multiplies each row of W by the token's
+# feature of the same number, and adds up these rows. "her" has a 1 in the feature pronoun and 0 elsewhere, so its query
+# is the row of the pronouns, (3, 0, 0, 0).
 #
 # Matrix products do the three steps for all tokens at once. Entry (t, s) of `q @ k.T` is the dot product of query t and
-# key s. Row t of `P @ v` is the mean of all values with the weights in row t of P. The whole of attention is three
-# lines.
+# key s. With a row of weights for each token in a table P, row t of `P @ v` is the mean of all values with the weights
+# of token t. The whole of attention is three lines. (In practice the scores are first divided by the root of the number
+# of features: lesson 05b.)
 
 # %% Each token looks things up in its own sentence
 #              person action thing pronoun: what is looked for by
@@ -123,7 +124,7 @@ claim('"lost" divides most of its weight equally between Anna and key',
       [P[1, 0] > 0.45, np.isclose(P[1, 0], P[1, 3])])
 claim("loops over the tokens compute the same outputs", np.allclose(y, [
     sum(np.exp(q[t] @ k[s]) * v[s] for s in range(4)) / sum(np.exp(q[t] @ k[s]) for s in range(4)) for t in range(4)]))
-attention = nt.ScaledDotProductAttention()      # it divides the scores by 2, the root of the 4 features (lesson 05b)
+attention = nt.ScaledDotProductAttention()                      # divides the scores by 2, the root of 4 features
 claim("the package's attention computes the same, if the queries are doubled beforehand",
       np.allclose(attention(2 * q, k, v), y))
 
@@ -150,8 +151,8 @@ claim("the package's mask hides the same tokens", np.allclose(attention(2 * q, k
 # %% [markdown]
 # ## 4. The Transformer of 2017
 #
-# You need not understand this list yet. It is a map of the course, and each of its words comes back in the lesson that
-# is named beside it.
+# You need not understand this list and its drawings yet. They are a map of the course, and each word comes back in the
+# lesson that is named beside it.
 #
 # The Transformer translates. Its **encoder** reads the source sentence, and its **decoder** writes the translation, one
 # token at a time. Both are stacks of N equal blocks. The parts are these:
@@ -168,7 +169,7 @@ claim("the package's mask hides the same tokens", np.allclose(attention(2 * q, k
 
 # %% The parts, as a drawing and from a model
 drawing("encoder_and_decoder")
-# The same, drawn from the parts of a tiny model: a vocabulary of 11 tokens, vectors of 16 features, 2 heads.
+# The same, drawn from the parts of a tiny model. The numbers in it count parameters.
 figure("architecture", views.architecture(nt.transformer_2017(11, N=2, d_model=16, d_ff=32, h=2)))
 
 # %% [markdown]

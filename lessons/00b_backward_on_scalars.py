@@ -80,8 +80,8 @@ predict("c = a b with a = 3 and b = 5. What is dc/da?", 5, why="If a grows by h,
 # dL/dy from here on.
 #
 # Forward computes L in seven lines. Backward starts at the end with dL = 1, because L grows by h if L grows by h, and
-# goes through the lines in reverse order. A line that computed c from a and b knows dc by now. It gives dc (dc/da)
-# to a, and dc (dc/db) to b:
+# goes through the lines in reverse order. A line that computed c from a and b knows dc by now. It gives a the
+# product of dc and the derivative of c with respect to a, and the same to b:
 #
 #     L = r r          dr = dL r + dL r = 2 r = -1.417
 #     r = y - target   dy = dr                = -1.417

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 00c From scalars to arrays
 #
-# The class `Value` of lesson 00b finds the gradients of any expression, one number at a time. A network has millions of
-# numbers, and an object for each of them would be far too slow. NumPy computes with whole arrays instead. In this
-# lesson you write the same network twice, with scalars and with arrays, where you write backward yourself. Every layer
-# of this package works like that, and at the end you can read the first of them.
+# The class `Value` of lesson 00b finds the gradients of any expression, one number at a time. For the millions of
+# numbers of a network, that would be far too slow. NumPy computes with whole arrays instead. In this lesson you write
+# the same network twice, with scalars and with arrays, where you write backward yourself. Every layer
+# of this package works like that.
 #
 # The cell below repeats `Value` in short form. The three functions under it lead from arrays of numbers to arrays of
 # values and back.
@@ -77,9 +77,9 @@ def relative_error(a, b):
 # 0 costs y_00 = 1 + 2 · 3 + 1 · 4 + 0.5 · 8 = 15, which is the fee b_0 plus row 0 of x times column 0 of W. The matrix
 # product gives all four bills at once: y = x @ W + b. A layer that computes this is called **Linear**.
 #
-# Shopper 0 orders once in shop 0, so the total L of all orders contains 1 · y_00, and if this bill rises by h, L rises
-# by 1 h. In general L = the sum of orders_nf y_nf over the shoppers n and the shops f. So the derivative of L with
-# respect to y_nf is the number of orders, and we call this array dy.
+# (The numbers stand in the next cell.) Shopper 0 orders once in shop 0, so the total L of all orders contains
+# 1 · y_00, and if this bill rises by h, L rises by 1 h. In general L = the sum of orders_nf y_nf over the shoppers n
+# and the shops f. So the derivative of L with respect to y_nf is the number of orders, and we call this array dy.
 #
 # The **gradient of an array** is an array of the same shape. Each of its entries is the derivative of L with respect to
 # the entry in the same place. dW, for example, says for each price how much the total rises if this price rises by 1.
@@ -244,7 +244,7 @@ figure("losses", picture)
 # The gradient of x is not stored. Backward returns it, and the layer before takes it as its dy.
 
 # %% The package's Linear, and a tanh of our own
-show_source(nt.Linear.forward, nt.Linear.backward, nt.Module.remember, nt.Module.recall, nt.Module.zero_grad)
+show_source(nt.Linear.forward, nt.Linear.backward)           # layer(x) calls layer.forward(x)
 
 
 class Tanh(nt.Module):
@@ -267,8 +267,8 @@ grad = np.concatenate([p.grad.ravel() for p in (up.weight, up.bias, down.weight,
 claim("the layers give the gradients of the graph", relative_error(grad, slow_gradients[0]) < 1e-12)
 once = up.weight.grad.copy()
 predict("We run forward and backward again without zero_grad. By which factor does up.weight.grad grow?", 2,
-        why="Backward adds the same gradient once more to the one that is already there. (The graph of 00b gave 7, "
-            "because it also kept the gradients in the middle. A layer keeps those of its parameters only.)")
+        why="Backward adds the same gradient once more to the one that is already there. (In exercise 3 of 00b "
+            "the graph gave 7, because it also kept the gradients in the middle. A layer keeps only its parameters'.)")
 down(tanh(up(points)))
 up.backward(tanh.backward(down.backward(dy)))
 claim("without zero_grad the gradient has doubled", relative_error(up.weight.grad, 2 * once) < 1e-14)
@@ -307,8 +307,8 @@ claim("without the first dy, it would be wrong", relative_error(dx - dy, dX) > 0
 # **Not used at all.** In lesson 00 a mask gave later tokens the weight 0. The output of the first token, y_0 = the sum
 # of P_0s v_s, then stays the same whatever the value of a later token is. So if L depends on y_0 alone, it does not
 # react to v_1 and v_2, and their gradients are 0. Backward says the same: v_s receives P_0s dy_0, which is 0 dy_0. This
-# is why a mask makes gradients exactly zero. The same holds for its key: the
-# mask replaces its score, whatever that was. Only the way from y_0 is cut: what sees v_2 gives it a gradient.
+# is why a mask makes gradients exactly zero. The same holds for its key: the mask replaces its score, whatever that
+# was. Only the way through y_0 is cut. The output y_2 sees v_2, so a loss that uses y_2 gives v_2 a gradient.
 
 # %% A mask makes a gradient zero
 later = np.triu(np.ones((3, 3), bool), 1)           # True where token s is later than token t
@@ -327,10 +327,13 @@ claim("another key and value of token 2 leave the output of token 0 as it is",
       (weights(other_scores) @ other_v)[0] == (P @ v)[0])
 dy = np.zeros((3, 2))
 dy[0] = 1.0                                         # L is the sum of the numbers in y_0
-claim("so the gradients of the values of tokens 1 and 2 are exactly 0", (P.T @ dy)[1:] == 0)
+dv = P.T @ dy
+show(P=P, dv=dv)
+claim("so the gradients of the values of tokens 1 and 2 are exactly 0", dv[1:] == 0)
 dy[2] = 1.0                                         # L depends on y_2 as well, and token 2 sees itself
-claim("from y_2, the value of token 2 does receive a gradient", (P.T @ dy)[2] == P[2, 2])
-show(P=P, dv=P.T @ dy)
+dv_with_y2 = P.T @ dy
+show(dv_with_y2=dv_with_y2)
+claim("from y_2, the value of token 2 does receive a gradient", dv_with_y2[2] == P[2, 2])
 
 # %% [markdown]
 # ## Exercises

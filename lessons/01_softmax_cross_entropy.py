@@ -3,10 +3,10 @@
 #
 # At each position of a text, a language model gives V numbers, the **logits** z: one score for each token that could
 # come next. Softmax turns these scores into probabilities. Cross-entropy turns the probability of the right token into
-# the loss, the number that training lowers.
+# the loss, which training lowers.
 #
-# Both formulas are one line long, and both fail if they are typed in as they stand. You will be able to write them so
-# that they work for every input, to derive their gradients, and to say what a loss of 4.2 means.
+# Both formulas fail if they are typed in as they stand. You will be able to write them so that they work for every
+# input, to derive their gradients, and to say what a loss of 4.2 means.
 #
 # ## 1. From scores to probabilities
 #
@@ -39,7 +39,7 @@ def naive_softmax(z):
 
 
 def relative_error(a, b):
-    """The norm of a - b, divided by the norm of b."""
+    """The norm, or length, of a - b, divided by that of b."""
     return np.linalg.norm(a - np.asarray(b)) / np.linalg.norm(b)
 
 
@@ -129,7 +129,7 @@ figure("logarithm", picture)
 # ## 4. The gradient: move one logit
 #
 # How does the loss change if one logit grows a little? Suppose that the text continues with "moon". We raise each logit
-# by h = 1e-6 in turn, divide the change of the loss by h, and print the result beside p.
+# by h = 1e-6 in turn, and divide the change of the loss by h.
 
 # %% Five derivatives, measured one by one
 def moved(loss, z, h=1e-6):
@@ -153,14 +153,14 @@ for word, slope, probability in zip(words, measured, p):
 claim("the measured derivatives are p, minus 1 for the target", relative_error(measured, p - one_hot) < 1e-5)
 
 # %% [markdown]
-# The formula follows from L = lse(z) - z_target. The logit z_j appears in lse, with the derivative
-# exp(z_j) / (sum of all exp) = p_j. The target's logit appears once more, with the derivative -1. Let **one-hot** be
-# the row with a 1 at the target and a 0 elsewhere. Then
+# The formula follows from L = lse(z) - z_target. From a table of formulas, the derivative of exp(a) is exp(a), and that
+# of log(s) is 1/s. So that of lse with respect to z_j is exp(z_j) / (sum of all exp) = p_j. The target's logit appears
+# once more, with the derivative -1. Let **one-hot** be the row with a 1 at the target and a 0 elsewhere. Then
 #
 #     dz = p - one-hot
 #
-# This is the prediction minus the truth. A step against the gradient raises the logit of "moon" and lowers all others,
-# most of all those with a high probability. The loss of T positions is a mean, so each row is divided by T.
+# This is the prediction minus the truth. A step against it raises the logit of "moon" and lowers all others. The loss
+# of T positions is a mean, so each row is divided by T.
 
 # %% The same for several positions
 rng = np.random.default_rng(1)
@@ -183,7 +183,7 @@ claim("each row of dz sums to 0", np.abs(dz.sum(-1)).max() < 1e-14)
 # %% [markdown]
 # ## 5. The loss of the package
 #
-# `nt.CrossEntropyLoss` is the same code with two options. Its `losses` returns the loss of every row and p. In its
+# `nt.CrossEntropyLoss` is the same code with two options. The method `losses` returns the loss of every row and p. In
 # backward, `recall` returns what forward saved, and `dy`, which is 1 here, multiplies the gradient.
 #
 # **`ignore_id`.** Short texts of a batch are filled up with padding, whose targets must not count. They get the
@@ -216,7 +216,8 @@ claim("label smoothing: dz = (p - soft) / T", relative_error(smooth.backward(), 
 # Attention uses a softmax without a loss (lesson 05), so softmax needs a backward of its own. It is given dp, the
 # gradient of p. From the last forward line to the first, we ask where each variable appears:
 #
-# * p = e / s. e_i appears in p_i with derivative 1 / s. The sum s appears in every p_i, with derivative -e_i / s².
+# * p = e / s. e_i appears in p_i with derivative 1 / s. The sum s appears in every p_i, with derivative -e_i / s²,
+#   since that of 1/s is -1/s².
 # * s is the sum of e, so each e_i also receives ds.
 # * e = exp(z - max), whose derivative is e itself. The maximum has no effect on p, so it needs no gradient.
 #
@@ -253,8 +254,8 @@ claim("given dp = -one-hot / (p T), it returns the gradient of the loss", relati
 # this value. **Perplexity**, exp(L), expresses a loss as a number of tokens. A loss of 4.2 is a perplexity of 67, the
 # uncertainty of a choice among 67 equally likely tokens.
 #
-# A model that writes draws from softmax(z / τ) with a **temperature** τ. With τ near 0, the most likely token gets
-# nearly all the probability. With a large τ, all tokens become nearly equally likely.
+# To write, a model draws each token with the probabilities softmax(z / τ), where τ is the **temperature**. With τ near
+# 0, the most likely token gets nearly all the probability. With a large τ, all tokens become nearly equally likely.
 
 # %% No knowledge, and three temperatures
 predict("what is the loss of a model that knows nothing of 100 tokens, to one decimal?", f"{math.log(100):.1f}",
@@ -271,7 +272,8 @@ claim("τ = 0.05 chooses the most likely token, τ = 50 hardly distinguishes the
 #
 #     J_ij = dp_i/dz_j = p_i ([i = j] - p_j)
 #
-# where [i = j] is 1 if i = j and 0 otherwise. The backward of section 6 returns the product dp J without building J.
+# where [i = j] is 1 if i = j and 0 otherwise. Section 6 returns dp J without building J. (In
+# the fraction dp_i/dz_j, dp_i is no gradient of L.)
 
 # %% The Jacobian of the first five words
 J = p[:, None] * (np.eye(V) - p)
@@ -305,4 +307,4 @@ figure("jacobian", picture)
 # 6. What is the smallest possible loss with label smoothing for ε = 0.1 and V = 37,000? A run stops at 1.6. How far is
 #    that from the minimum?
 #
-# With a checker (`numpy-transformer exercise check 01.1` and so on): 01.1, 01.2, 01.3, 01.4, 01.5, 01.6, 01.7.
+# With a checker (`numpy-transformer exercise start my-exercises 01`): 01.1, 01.2, 01.3, 01.4, 01.5, 01.6, 01.7.

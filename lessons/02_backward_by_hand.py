@@ -294,4 +294,4 @@ claim("with room for one input only, dW would be wrong",
 # 4. If a layer could save only one input, dx in section 7 would still be right. Why?
 # 5. forward computes `scores / 8` instead of `scores / sqrt(8)`, and backward matches it. What does gradcheck say?
 #
-# With a checker (`numpy-transformer exercise check 02.1` and so on): 02.1, 02.2, 02.3.
+# With a checker (`numpy-transformer exercise start my-exercises 02`): 02.1, 02.2, 02.3.

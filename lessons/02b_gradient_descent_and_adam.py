@@ -77,7 +77,7 @@ good = gradient_descent(valley, START, 2 / 26, 40)
 too_large = gradient_descent(valley, START, 0.1, 40)
 for name, path in (("lr = 0.02 ", small), ("lr = 2/26 ", good), ("lr = 0.1  ", too_large)):
     print(f"  {name}  after 40 steps w is ({path[-1, 0]:9.3g}, {path[-1, 1]:9.3g})")
-claim("with lr = 0.02, w_0 shrinks by 2 % in each step", np.allclose(small[1:, 0] / small[:-1, 0], 0.98))
+claim("with lr = 0.02, w_0 shrinks by 2% in each step", np.allclose(small[1:, 0] / small[:-1, 0], 0.98))
 claim("with lr = 2/26, both directions shrink by the factor 24/26", np.allclose(abs(good[1:] / good[:-1]), 24 / 26))
 claim("with lr = 0.1, w_1 grows to more than a million times its start", abs(too_large[-1, 1]) > 1e6 * START[1])
 
@@ -271,4 +271,4 @@ claim('after "c", the trained model expects "a"', by_adam.weight.data[rare].argm
 # 5. Someone leaves out `model.zero_grad()`. What does `.grad` then contain? To which optimizer of this lesson, and with
 #    which μ, is plain gradient descent with this mistake equal?
 #
-# With a checker (`numpy-transformer exercise check test1`, a test of part 1 of the course): 02.4, 02.5.
+# With a checker (`numpy-transformer exercise start my-exercises test1`, a test of part 1 of the course): 02.4, 02.5.

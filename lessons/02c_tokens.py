@@ -84,7 +84,7 @@ claim("with 1000 words, more than a tenth of the words are still unknown", unkno
 # merge crosses the boundary of a piece, so that no token contains parts of two words. `split_pieces` of the package
 # does this with a regular expression.
 
-# %% Training in fifteen lines
+# %% Counting and merging
 def merge(ids, pair, new):
     """Replaces each occurrence of the pair in a list of ids by the id `new`, from left to right."""
     merged = []
@@ -203,8 +203,8 @@ claim("numbers of four digits are not all cut in the same way", len(number_lengt
 #     loss per byte = loss per token · tokens / bytes
 #
 # Besides single tokens, we count pairs. In this **bigram** model, the probability of token b depends on the token a
-# before it. Many pairs never occur in the training text, so we add to the counts of each row 20 more tokens, divided
-# according to p(b), the probability of the single token:
+# before it. Many pairs never occur in the training text, so we add to the counts after each token a 20 more tokens,
+# divided according to p(b), the probability of the single token:
 #
 #     p(b | a) = (count(a, b) + 20 p(b)) / (count(a) + 20)
 
@@ -234,7 +234,8 @@ claim("the loss per token rises with V", [np.diff(losses) > 0 for losses in per_
 claim("each larger V has a lower loss per byte than plain bytes, V = 256",
       [np.less(losses[1:], 0.9 * losses[0]) for losses in per_byte.values()])
 single, pair = per_byte.values()
-claim("of pairs, the last step gains less per byte than the first one", pair[-2] - pair[-1] < (pair[0] - pair[1]) / 2)
+claim("for pairs, the last larger vocabulary gains less per byte than the first one",
+      pair[-2] - pair[-1] < (pair[0] - pair[1]) / 2)
 claim("pairs predict better than single tokens", np.less(pair, single))
 picture = Figure(figsize=(11, 4.2), layout="constrained")
 for axes, losses, unit in zip(picture.subplots(1, 2), (per_token, per_byte), ("token", "byte")):

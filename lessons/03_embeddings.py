@@ -107,7 +107,8 @@ figure("scatter_add", picture)
 # ## 3. The factor sqrt(D), and the padding row
 #
 # The paper multiplies embeddings by sqrt(d_model) (Vaswani et al. 2017, section 3.4) and does not say why. Comparing
-# lengths gives a reason. A row drawn from N(0, 1/D) has length about 1. The sinusoidal position that is added to it has
+# lengths gives a reason. A row drawn from N(0, 1/D), normal numbers with mean 0 and variance 1/D, has length
+# about 1. The sinusoidal position that is added to it has
 # length sqrt(D / 2) (lesson 04), which is 16 for D = 512. Without the factor, the sum would be almost only position.
 # With it, the embedding has length 22.6.
 #
@@ -259,7 +260,8 @@ for _ in range(300):
     loss = criterion(model(text[:-1]), text[1:])
     model.backward(criterion.backward())
     optimizer.step()
-claim("the loss falls to the entropy of the grammar", abs(loss - entropy) < 0.03, f"{loss:.2f} and {entropy:.2f}")
+claim("the loss falls to the entropy of the grammar, up to what can be memorized of this text",
+      abs(loss - entropy) < 0.03, f"{loss:.2f} and {entropy:.2f}")
 same_kind = (kinds[:, None] == kinds) & ~np.eye(len(names), dtype=bool)
 picture = Figure(figsize=(13, 6.3), layout="constrained")
 for axes, rows, title in zip(picture.subplots(1, 2), (before, table), ("before training", "after 300 steps")):
@@ -287,4 +289,4 @@ claim("after training, rows of the same kind have a mean cosine above 0.6, other
 # 5. Write `Unembedding.backward` in plain loops for dz of shape (B, T, V). Over which axes does dE sum?
 # 6. In the last picture the verbs are also similar to the punctuation marks. Which entries of NEXT explain that?
 #
-# With a checker (`numpy-transformer exercise check 03.1` and so on): 03.1, 03.2, 03.3.
+# With a checker (`numpy-transformer exercise start my-exercises 03`): 03.1, 03.2, 03.3.

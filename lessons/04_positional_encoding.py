@@ -283,4 +283,4 @@ claim("some slow hands point where they never did", nearest[wavelengths > 200].m
 # 5. Someone concatenates x and PE instead of adding them, and then applies a Linear. Which Linear on the concatenation
 #    gives the same result as a Linear on the sum?
 #
-# With a checker (`numpy-transformer exercise check 04.1` and so on): 04.1, 04.2, 04.3.
+# With a checker (`numpy-transformer exercise start my-exercises 04`): 04.1, 04.2, 04.3.

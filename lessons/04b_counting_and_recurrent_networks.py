@@ -135,7 +135,7 @@ claim("at the g, unit 1 has almost forgotten the bracket", 0 < y[8, 1] < 0.01 < 
 #
 # As the loss we take the sum of the state at the "g", so dy is 1 there and 0 elsewhere.
 
-# %% Each line of backward under the line of forward that it inverts
+# %% Each line of backward under its line of forward
 predict("which gradient fades faster on the way back: that of unit 0, which remembers, or of unit 1?", "0",
         why="The factor of unit 0 is 2 (1 - h²), with h near 1, so it is near 0. That of unit 1 is near 1/2.")
 dy = np.zeros_like(y)

@@ -97,7 +97,7 @@ predict("would the query 2.5 read a mixture of two digits?", "yes",
 # first, so dh is a sum. In the first line q_t is also used for every s, and h_s for every t, which gives the sums over
 # one axis of dz. (For softmax see lesson 01.) As the loss, let us take minus the digit that step 2 reads: L = -c[2, 1].
 
-# %% Backward: each line under the line of forward that it inverts
+# %% Backward: each line under its line of forward
 dc = np.zeros_like(c)
 dc[2, 1] = -1
 # c = P @ h

@@ -9,9 +9,9 @@
 # * the **key** k says what the token can be found by,
 # * the **value** v is what the token hands over when it is found.
 #
-# Think of the library of lesson 00. You come with a question, such as "which animal am I?" (the query). You compare it
-# with every entry of the catalog (the keys). Then you read the books (the values), most of all those whose entries fit.
-# In one line (Vaswani et al. 2017, equation 1):
+# Think of the library of lesson 00. You come with a question, such as "which animal is meant?" (the query). You compare
+# it with every entry of the catalog (the keys). Then you read the books (the values), most of all those whose entries
+# fit. In one line (Vaswani et al. 2017, equation 1):
 #
 #     y = P v,     P = softmax(q kᵀ / sqrt(d))
 #
@@ -148,7 +148,7 @@ claim("another last token changes the last output and no other one", (y_new != y
 #
 # **A = q kᵀ / sqrt(d).** Query q_t appears in A_ts with the factor k_s / sqrt(d), and key k_s with q_t / sqrt(d).
 
-# %% Seven lines, each group under the forward line that it inverts
+# %% Seven lines, each group under its line of forward
 dy = np.zeros((T, 3))
 dy[IT] = -1, 1, 0
 dy[HUNGRY] = -1, 0, 0
@@ -171,7 +171,7 @@ for s in range(IT + 1):
     print(f"    {words[s]:<8} P = {P[IT, s]:.3f}   dP = {dP[IT, s]:6.3f}   dA = {P[IT, s]:.3f} · ({dP[IT, s]:6.3f} + "
           f"{-mean[IT, 0]:.3f}) = {dA[IT, s]:6.3f}")
 claim('descent makes "it" look more for an animal, and "cat" easier to find as one',
-      [dq[IT].argmin() == 1, dk[CAT].argmin() == 1])
+      [dq[IT].argmin() == 1, dk[CAT].argmin() == 1, dq[IT, 1] < 0, dk[CAT, 1] < 0])
 y_step, P_step = attend(q - 0.5 * dq, k - 0.5 * dk, v, mask)
 claim('a step of gradient descent on q and k gives "cat" more weight, and "bread" less',
       [P_step[IT, CAT] > P[IT, CAT], P_step[IT, BREAD] < P[IT, BREAD]],
@@ -182,13 +182,13 @@ claim('a step of gradient descent on q and k gives "cat" more weight, and "bread
 # "It" gives "cat" the weight 0.749 and "bread" 0.101. Their dP are -1 and 1, and all other visible dP are 0, so the
 # weighted mean is 0.749 (-1) + 0.101 (1) = -0.648. For "cat", dA is 0.749 (-1 + 0.648) = -0.264, and for "bread" it is
 # 0.101 (1 + 0.648) = 0.167. "Ate" has dP = 0, and yet its dA is 0.024, because more weight for "ate" would mostly be
-# taken from "cat". Gradient descent subtracts dA, so "cat" will get more weight: attention learns where to look.
+# taken from "cat". A step against dq and dk raises the score of "cat": attention learns where to look.
 #
 # The hidden "hungry" has dP = -1, because its value would lower L if it had any weight. But its weight is 0, so its
 # score gets the gradient 0.
 
 # %% Row sums, and the bias of the keys
-predict("a bias is added to all keys: does y change?", "no",
+predict("the same vector b, a bias, is added to every key: does y change?", "no",
         why="The bias adds q_t · b to all scores of row t, and softmax does not see what is added to a whole row.")
 b = np.array([1.0, -2, 0.5, 3])
 claim("adding b to all keys leaves y unchanged", np.allclose(attend(q, k + b, v, mask)[0], y, rtol=0, atol=1e-14))
@@ -279,4 +279,4 @@ claim("dv agrees with the complex step", relative_error(
 # 4. Someone hides scores by adding -10 instead of setting them to -inf. Which claims of section 3 fail?
 # 5. Someone writes dv = P dy. For which P is that the same? For which shapes does NumPy raise an error?
 #
-# With a checker (`numpy-transformer exercise check 05.1` and so on): 05.1, 05.2, 05.3.
+# With a checker (`numpy-transformer exercise start my-exercises 05`): 05.1, 05.2.

@@ -97,8 +97,8 @@ figure("scaling", picture)
 # The model is a `CausalLanguageModel`: embeddings and positions, a block with attention, and an output layer (lesson 12
 # puts it together). Its attention has two heads. A head is one attention as in lesson 05, with matrices of its own that
 # compute q, k and v (lesson 07). In the only block, every head reads the embedding of each word with its position. So
-# the animal is known only at its own position, and a head must look there. The loss counts only the last word: all
-# other targets are 0, the token that the loss ignores.
+# the animal is known only at its own position, and a head has to look there, for at least five of the six animals. The
+# loss counts only the last word: all other targets are 0, the token that the loss ignores.
 
 # %% The sentences and the training, with three seeds
 SOUNDS = {"cat": "meowed", "dog": "barked", "cow": "mooed", "bird": "sang", "frog": "croaked", "lion": "roared"}
@@ -236,3 +236,5 @@ for model, seed in zip(models, (1, 2, 3)):
 #    How?
 # 5. Suppose that an animal gets hardly any weight in either head, and its sound is predicted all the same. How can a
 #    model do that for one of the six animals, but not for two?
+#
+# With a checker (`numpy-transformer exercise start my-exercises 05.3`): 05.3.

@@ -118,7 +118,7 @@ claim("the padded sentence has the same outputs as without padding", np.allclose
 # Other code does not use -inf. It adds -1e9 to a hidden score, or only -10, or it multiplies the score by 0. What do
 # the weights look like then, in a row without a visible key, and in a row with one?
 
-# %% The weights of five ways, for "<pad> the cat saw"
+# %% The weights of six ways, for "<pad> the cat saw"
 def plain_softmax(A):
     with np.errstate(invalid="ignore"):                             # no warning for 0 / 0, which we look for
         exponentials = np.exp(A - A.max(-1, keepdims=True))
@@ -127,7 +127,7 @@ def plain_softmax(A):
 
 left = (causal[..., :4, :4] & nt.padding_mask(np.array([0, 5, 3, 8])))[0, 0]
 A = np.array([[1.0, 2, 0, 1], [2, 1, 3, 0], [0, 2, 1, 3], [3, 1, 0, 2]])
-predict("in float32, -1e9 is added to all four scores of a row: what are its weights?", [0.25, 0.25, 0.25, 0.25],
+predict("in float32, -1e9 is added to all four scores of a row: what is each of its weights?", 0.25,
         why="Near 1e9 the numbers of float32 are 64 apart, so each score becomes exactly -1e9, and four equal scores "
             "have equal weights.")
 with np.errstate(invalid="ignore"):
@@ -243,7 +243,7 @@ pad = padding[1:]
 xrays = {"encoder, padding mask": nt.influence(encoder, x, pad),
          "decoder, causal mask": nt.influence(decoder, x, causal),
          "wrong: padding on the query axis": nt.influence(encoder, x, pad.mT),
-         "wrong: sees one token too many": nt.influence(decoder, x, np.tri(T, T, 1, dtype=bool))}
+         "wrong: each block sees one token too many": nt.influence(decoder, x, np.tri(T, T, 1, dtype=bool))}
 real, itself = pad[0, 0], np.eye(T, dtype=bool)
 expected = real | itself, np.tri(T), real.T | itself, np.tri(T, T, 2)
 for (title, xray), reached in zip(xrays.items(), expected):
@@ -264,4 +264,4 @@ figure("xray", picture)
 #    find: padding on the query axis, or the mask of the first sequence used for the whole batch?
 # 5. A colleague's language model reports a loss of 0.3, where others have 3. Which test takes one minute?
 #
-# With a checker (`numpy-transformer exercise check 06.1` and so on): 06.1, 06.2, 06.3, 06.4, 06.5.
+# With a checker (`numpy-transformer exercise start my-exercises 06`): 06.1, 06.2, 06.3, 06.4, 06.5.

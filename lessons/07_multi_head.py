@@ -41,7 +41,7 @@ def relative_error(a, b):
 # Take "cat saw dog". The vector of each word is the sum of two features, its role and the word: "cat" is SUBJECT + CAT.
 # The verb needs to know who saw whom. With one head, it has to look for subject and object at once, and gets one mean.
 # With two heads, one can look for the subject and the other for the object, and the verb gets two answers. According to
-# the paper, averaging inhibits this with a single head (Vaswani et al. 2017, section 3.2.2).
+# the paper, a single head cannot do this, because it averages (Vaswani et al. 2017, section 3.2.2).
 
 # %% The verb with one head, and with two
 SUBJECT, VERB, OBJECT, CAT, SAW, DOG = np.eye(6)
@@ -173,7 +173,7 @@ claim("4 D² + 4 D parameters for every number of heads", np.array(counts) == 4 
 # * The same query goes into every head, so its gradient is a sum over the heads. The product with W_Qᵀ computes this
 #   sum, because its inner dimension runs over the features of all heads.
 
-# %% Each group of lines under the forward line that it inverts
+# %% Each group of lines under its line of forward
 def linear_backward(x, W, dz):                          # of z = x @ W + b, as in lesson 02
     rows_x, rows_dz = x.reshape(-1, x.shape[-1]), dz.reshape(-1, dz.shape[-1])
     return dz @ W.T, rows_x.T @ rows_dz, rows_dz.sum(0)
@@ -278,4 +278,4 @@ claim("cross-attention: dx = dquery, dmemory = dkey + dvalue",
 # 5. Write split and merge with a loop over the heads and np.concatenate. Which of the two has to copy?
 # 6. Why is the gradient of the memory a sum of 12 terms in a decoder with 6 blocks?
 #
-# With a checker (`numpy-transformer exercise check 07.1` and so on): 07.1, 07.2, 07.3, 07.4, 07.5, 07.6, 07.7.
+# With a checker (`numpy-transformer exercise start my-exercises 07`): 07.1, 07.2, 07.3, 07.4, 07.5, 07.6, 07.7.

@@ -66,8 +66,8 @@ claim("x̂ has mean 0 and variance σ² / (σ² + eps)",
 # %% [markdown]
 # ## 2. Backward
 #
-# Let the loss L be feature 3 of y for tokens 0 to 2, so their dy is (0, 0, 0, 1). Token 3 has another dy. We go from
-# the last line of forward to the first, and ask in each line where each variable appears.
+# Suppose that dy is (0, 0, 0, 1) for the tokens 0 to 2, as if L were the sum of their features 3, and some other vector
+# for token 3. We go from the last line of forward to the first, and ask in each line where each variable appears.
 #
 # * γ_i and β_i appear in feature i of every token, so their gradients are sums over the tokens.
 # * r appears in every x̂_i of its token, with derivative c_i, so dr is a sum over the features.
@@ -77,7 +77,7 @@ claim("x̂ has mean 0 and variance σ² / (σ² + eps)",
 # * μ appears in every c_i with derivative -1.
 # * x_i appears twice as well: in c_i with derivative 1, and in μ with derivative 1 / D.
 
-# %% Each line of backward under the line of forward that it inverts
+# %% Each line of backward under its line of forward
 dy = np.array([[0.0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 1], [1, -2, 3, 1]])
 # y = gamma * x_hat + beta
 dgamma = (dy * x_hat).sum(0)
@@ -157,12 +157,12 @@ by_mean = -r * mean(g) * np.ones(D)
 by_variance = -r * x_hat * mean(g * x_hat)
 claim("the three paths add up to dx", relative_error(direct + by_mean + by_variance, dx) < 1e-14)
 for name, terms, loss in (
-        ("μ and σ² held constant: direct", direct, lambda x: np.sum(g * (x - mu) * r)),
-        ("σ² held constant: direct + mean", direct + by_mean, lambda x: np.sum(g * (x - mean(x)) * r)),
-        ("μ held constant: direct + variance", direct + by_variance, lambda x: np.sum(
+        ("if μ and σ² were constant, dx would be the direct term", direct, lambda x: np.sum(g * (x - mu) * r)),
+        ("if σ² were constant, it would be direct + mean", direct + by_mean, lambda x: np.sum(g * (x - mean(x)) * r)),
+        ("if μ were constant, it would be direct + variance", direct + by_variance, lambda x: np.sum(
             g * (x - mu) / np.sqrt(mean((x - mu) ** 2) + eps)))):
     error = relative_error(terms, dx)
-    claim(name, relative_error(terms, slopes(loss, x)) < 1e-12 and error > 0.3, f"relative error {error:.2f}")
+    claim(name, relative_error(terms, slopes(loss, x)) < 1e-12 and error > 0.3, f"wrong by {error:.2f}")
 claim("the right dx of each token sums to 0, and dx x̂ sums to almost 0",
       [abs(dx.sum(-1)) < 1e-14, abs((dx * x_hat).sum(-1)) < 1e-5])
 picture = Figure(figsize=(10, 4), layout="constrained")
@@ -185,7 +185,7 @@ figure("paths", picture)
 # γ_i are 1, so a gradient check of a freshly created network does not find it.
 
 # %% The mistake grows with the spread of γ
-predict("the relative error of that dx if all γ_i are 1?", 0,
+predict("what is the relative error of that dx if all γ_i are 1?", 0,
         why="A γ that is the same for all features can be taken out of a mean, so both formulas agree.")
 errors = {}
 tokens_hat = layer_norm(tokens, 1, 0)
@@ -231,7 +231,7 @@ claim("token 0 times 10 has the y of token 0, but token 0 plus 100 has another o
 #
 # Two of the study notes from which this course was made (000 and 004) compute the standard deviation with `torch.std`,
 # which divides by n - 1, and then divide c by std + eps. The paper divides by n, and so does `torch.nn.LayerNorm`, with
-# eps inside the root. At D = 8, the notes' outputs are 6.5 % smaller: the factor is sqrt(7 / 8). Training can
+# eps inside the root. At D = 8, the notes' outputs are 6.5% smaller: the factor is sqrt(7 / 8). Training can
 # compensate for that by a larger γ, but trained weights must be used with the form they were trained with.
 #
 # The place of eps matters for tokens that are almost constant. Inside the root, r is at most 1 / sqrt(eps) = 316.
@@ -242,7 +242,7 @@ unit = rng.standard_normal((1000, 8))                               # D = 8
 plain = layer_norm(unit, 1, 0)
 notes = (unit - mean(unit)) / (unit.std(-1, ddof=1, keepdims=True) + eps)           # ddof=1: n - 1
 ratio = np.linalg.norm(notes) / np.linalg.norm(plain)
-claim("the notes' outputs are 6.5 % smaller at D = 8", abs(1 - ratio - 0.065) < 0.0005, f"sqrt(7 / 8) = {ratio:.3f}")
+claim("the notes' outputs are 6.5% smaller at D = 8", abs(1 - ratio - 0.065) < 0.0005, f"sqrt(7 / 8) = {ratio:.3f}")
 flat = 0.001 * plain                                                # standard deviation 0.001
 claim("a token of standard deviation 0.001 gets 0.30 with eps inside the root, 0.99 with eps outside", np.allclose(
     [layer_norm(flat, 1, 0).std(-1), (flat / (0.001 + eps)).std(-1)], [[0.302], [0.990]], atol=1e-3))
@@ -297,4 +297,4 @@ claim("BatchNorm maps a batch of a single token to 0, whatever the token is", Ba
 # 5. A model was trained with n and is run with n - 1. Which learned parameter can compensate, apart from eps, and how?
 # 6. μ appears in σ² as well: σ² = mean of (x_i - μ)². Why is there no fourth path, from μ through σ²?
 #
-# With a checker (`numpy-transformer exercise check 08.1` and so on): 08.1, 08.2, 08.3, 08.4.
+# With a checker (`numpy-transformer exercise start my-exercises 08`): 08.1, 08.2, 08.3, 08.4.

@@ -76,7 +76,7 @@ claim("without the activation, both layers together are one Linear: x (W1 W2) + 
 # Let L be the sum of the second outputs, so dy is (0, 1) for every token. Increasing the larger of two numbers by a
 # little increases their maximum by the same amount, and the smaller one has no effect.
 
-# %% Each line of backward under the line of forward that it inverts
+# %% Each line of backward under its line of forward
 predict("L is the sum of the maxima: what is dx of the token (3, 1)?", (1, 0),
         why="The maximum is the first number, 3. It changes with the first number and not with the second.")
 dy = np.array([[0.0, 1]] * 4)
@@ -123,9 +123,10 @@ claim("finite differences and the complex step confirm dx and the gradient of ev
 # ## 3. How large should the first weights be?
 #
 # `nt.FeedForward` draws its initial weights from the range ±sqrt(6 / (rows + columns)), which is called Xavier
-# initialization (Glorot and Bengio 2010). Note 003 of the course draws `randn * 0.1` instead, whatever the width. With
-# F = 4 D and inputs of variance 1, Xavier's outputs have a standard deviation of about 0.57 for every D. With
-# `randn * 0.1` it grows in proportion to D: about 0.23 for D = 16, the width of the note, and 7.2 for D = 512.
+# initialization (Glorot and Bengio 2010). One of the study notes behind this course draws `randn * 0.1` instead,
+# whatever the width. With F = 4 D and inputs of variance 1, Xavier's outputs have a standard deviation of about 0.57
+# for every D. With `randn * 0.1` it grows in proportion to D: about 0.23 for D = 16, the width in that note, and 7.2
+# for D = 512.
 
 # %% Both initializations, at two widths
 for width, expected in ((16, 0.226), (512, 7.24)):
@@ -145,12 +146,13 @@ for width, expected in ((16, 0.226), (512, 7.24)):
 #
 # Suppose that the u of one unit is negative for every token. Under ReLU its a and its du are then 0, so all its weights
 # have gradient 0. Such a unit is called **dead**, and only other inputs can bring it back. GELU has a nonzero slope
-# there. Where ReLU multiplies u by 0 or 1, GELU multiplies it by Φ(u), the probability that a standard normal number is
-# below u (Hendrycks and Gimpel 2016, section 2). For example, Φ(1) = 0.841, so GELU(1) = 0.841.
+# nearly everywhere there. Where ReLU multiplies u by 0 or 1, GELU multiplies it by Φ(u), the probability that a
+# standard normal number is below u (Hendrycks and Gimpel 2016, section 2). For example, Φ(1) = 0.841, so GELU(1) =
+# 0.841.
 #
 # The derivative of Φ is the density φ(u) = exp(-u²/2) / sqrt(2π). Since u appears twice in u Φ(u), as the factor and
-# inside Φ, the slope of GELU has two terms. SiLU (Elfwing et al. 2017) has the same form with the sigmoid σ instead of
-# Φ, and the derivative of σ is σ (1 - σ).
+# inside Φ, the slope of GELU has two terms. SiLU (Elfwing et al. 2017) has the same form with the sigmoid
+# σ(u) = 1 / (1 + exp(-u)) instead of Φ, and the derivative of σ is σ (1 - σ).
 #
 # GPT-2 uses an approximation of GELU by tanh, which is `activation="gelu_tanh"` here. PyTorch's `GELU()` is the exact
 # form, "gelu" here. These are two different functions, so always say which one you use.
@@ -202,8 +204,8 @@ figure("activations", picture)
 # gate: where a is near 0, nothing of u passes. In backward, h is a product, so the gradient of each factor is dh times
 # the other factor. And x appears in two lines, so dx is a sum of two terms.
 #
-# Two units of a SwiGLU multiply any two numbers, because silu(x0) - silu(-x0) = x0 (σ(x0) + σ(-x0)) = x0. The weights
-# below use this to compute the product of x0 and x1.
+# Two units of a SwiGLU multiply any two numbers, because σ(x0) + σ(-x0) = 1, so that silu(x0) - silu(-x0) = x0. The
+# weights below use this to compute the product of x0 and x1.
 
 # %% SwiGLU, forward and backward
 Wg = np.array([[1.0, -1], [0, 0]])          # the gates see x0 and -x0
@@ -251,7 +253,7 @@ claim("2/3 of 1536", nt.SwiGLU(384, 1024).num_parameters() == nt.FeedForward(384
 #
 # Each layer now learns |x0 - x1| or x0 x1 from 400 random points. All have 42 trainable parameters: 8 hidden units, or
 # 5 for SwiGLU, here with biases. The error is measured on a fine grid, in percent of the standard deviation of the
-# function, so always answering with the mean would give 100 %. Each layer is trained from five random initializations,
+# function, so always answering with the mean would give 100%. Each layer is trained from five random initializations,
 # and the picture shows the one with the median error.
 
 # %% Four layers learn two functions
@@ -316,4 +318,4 @@ claim("the crease of |x0 - x1|: ReLU is better than SwiGLU",
 # 5. In a SwiGLU block with F = 4 D, what share of the matrices' weights is in the feed-forward layer?
 # 6. The XOR of x0 and x1 is 1 if exactly one of them is 1, and 0 otherwise. Write down two ReLU units that compute it.
 #
-# With a checker (`numpy-transformer exercise check 09.1` and so on): 09.1, 09.2, 09.3, 09.4, 09.5, 09.6, 09.7.
+# With a checker (`numpy-transformer exercise start my-exercises 09`): 09.1, 09.2, 09.3, 09.4, 09.5, 09.6, 09.7.

@@ -262,9 +262,10 @@ for model in (TransformerEncoder(10_000, 64, 4, 256, 2), nt.SequenceClassifier(1
 # %% [markdown]
 # ## 6. Training
 #
-# `data.reviews` generates reviews in which counting words is of no use: "although the plot is dull, the cast is great"
-# and "although the cast is great, the plot is dull" have the same words and different classes. We take those of at most
-# 12 words, without their commas. Each clause of a test review occurs in the training set, but no pair of its clauses.
+# `data.reviews` generates reviews in which counting words is of no use to a linear model: "although the plot is dull,
+# the cast is great" and "although the cast is great, the plot is dull" have the same words and different classes. We
+# take those of at most 12 words, without their commas. Each clause of a test review occurs in the training set, but no
+# pair of its clauses.
 #
 # As in the note, a tenth of the training set serves for validation, and training stops early. When the validation loss
 # has not improved for three epochs (the note waits for two), the weights of the best epoch are restored. Keras draws
@@ -340,9 +341,9 @@ claim("the model classifies reviews whose pairs of clauses it has never seen", a
 # published test half, which has other films: we held out 5,000 reviews of the training half as a test set. A tenth of
 # the other 20,000 was the validation set.
 #
-#     this model                          87.1, 86.4, 86.3 %
-#     the same recipe in PyTorch          86.6, 87.0, 86.9 %
-#     bag of words, logistic regression   86.2, 85.9, 86.1 %
+#     this model                          87.1, 86.4, 86.3%
+#     the same recipe in PyTorch          86.6, 87.0, 86.9%
+#     bag of words, logistic regression   86.2, 85.9, 86.1%
 #
 # In real reviews, word counts carry nearly all the information that this model finds: a linear model that only counts
 # words is about half a point behind. Compare every classifier of texts with such a baseline.
@@ -359,4 +360,4 @@ claim("the model classifies reviews whose pairs of clauses it has never seen", a
 #    lesson with z = z1 - z0. Which gradients do z0 and z1 receive?
 # 5. Train the model of section 6 without positions. Predict the loss that it converges to.
 #
-# With a checker (`numpy-transformer exercise check 11.1` and so on): 11.1, 11.2, 11.3, 11.4, 11.5, 11.6.
+# With a checker (`numpy-transformer exercise start my-exercises 11`): 11.1, 11.2, 11.3, 11.4, 11.5, 11.6.

@@ -203,7 +203,7 @@ for step in range(STEPS):
         curve.append(np.mean(model.eval()(test_images).argmax(1) == test_labels))
         model.train()
         print(f"  step {step + 1:5}   accuracy {curve[-1]:.1%}")
-claim("it reads more than 95 % of new digits, far more than the linear classifier", curve[-1] > 0.95)
+claim("it reads more than 95% of new digits, far more than the linear classifier", curve[-1] > 0.95)
 
 # %% [markdown]
 # ## 5. What does it look at?

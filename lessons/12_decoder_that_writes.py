@@ -73,10 +73,11 @@ claim("the targets are the inputs, shifted by one token", np.array_equal(x[:, 1:
 # ## 2. The decoder, from its parts
 #
 # All parts are known. The embedding turns ids into vectors and multiplies them by sqrt(D) (lesson 03), and the
-# sinusoids add the position (lesson 04). The blocks (lesson 10) use the causal mask (lesson 06), so position t sees the
-# tokens 0 to t and nothing after them. A final norm follows (lesson 08), because the output of a pre-norm block is a
-# sum that has not been normalized. The output layer multiplies by the transposed embedding Eᵀ, so that a large logit
-# means that the vector points in the direction of this token's embedding (lesson 03).
+# sinusoids add the position (lesson 04). The blocks (lesson 10) have no cross-attention, because there is no source to
+# read. They use the causal mask (lesson 06), so position t sees the tokens 0 to t and nothing after them. A final norm
+# follows (lesson 08), because the output of a pre-norm block is a sum that has not been normalized. The output layer
+# multiplies by the transposed embedding Eᵀ, so that a large logit means that the vector points in the direction of this
+# token's embedding (lesson 03).
 #
 # Backward takes the same lines from the last to the first. E is used in the first line and in the last one, and both
 # uses add their gradient to the same array.
@@ -163,7 +164,7 @@ claim("the loss is the mean of -log p over the targets",
 # token gets nearly all of the probability.
 #
 # The loop below writes many stories at once. It passes the whole text through the model again for each new token, which
-# is wasteful. The next lesson mends that.
+# is wasteful. Lesson 12b mends that.
 
 # %% The loop that writes
 def draw(z, temperature, rng):              # z (B, V) -> one token for each row
@@ -192,9 +193,10 @@ claim("at τ = 0.5 the first token is drawn about 9 times as often as the second
 # %% [markdown]
 # ## 5. Training
 #
-# The loop trains with Adam (lesson 02b). The learning rate rises for some steps and then falls to 0 (lesson
-# 19 explains why). The loss of stories that are not in the training set is compared with that of bigrams, which
-# predict each token from the one before it by counting pairs (lesson 04b).
+# The loop trains with Adam (lesson 02b). The learning rate rises for some steps and then falls to 0 (lesson 19 explains
+# why). The loss of stories that are not in the training set is compared with that of bigrams, which predict each token
+# from the one before it by counting pairs (lesson 02c). Before training the loss is even above log V: as E is shared,
+# the vector of a token has a large dot product with its own row of E, so the model expects each token to be repeated.
 
 # %% The decoder learns, and shows what it writes on the way
 STEPS, BATCH, PEAK = 2500, 8, 4e-3
@@ -227,7 +229,7 @@ for step in range(1, STEPS + 1):
         samples[step] = write(decoder.eval(), 1, 0.5, 1)[0]
         decoder.train()
 for step, text in samples.items():
-    print(f"  step {step}, loss {measured[step]:.2f}: {text[:500]}\n")
+    print(f"  step {step}, loss {measured[step]:.2f}: {text or '(the first token that was drawn ended the story)'}\n")
 claim("before training the loss is above log V", measured[0] > math.log(V), f"{measured[0]:.2f}")
 claim("after a tenth of the steps it is below the loss of the bigrams", measured[STEPS // 10] < bigrams,
       f"{measured[STEPS // 10]:.2f} against {bigrams:.2f}")
@@ -312,4 +314,4 @@ for text in written[:2]:
 # 5. The model writes "asked Emma", and no character is called Emma. Which positions would the last row have to
 #    attend to in order to avoid this fault?
 #
-# With a checker (`numpy-transformer exercise check 12.1` and so on): 12.1, 12.2.
+# With a checker (`numpy-transformer exercise start my-exercises 12`): 12.1, 12.2.

@@ -90,8 +90,8 @@ claim("the cache holds 2 D numbers for each token and block", kept == B * 7 * N 
 # * **Greedy** decoding takes the most likely token. In open-ended writing, it tends to repeat itself (Holtzman et al.
 #   2020).
 # * **Top-k** draws among the k most likely tokens.
-# * **Top-p**, or nucleus sampling, draws among the smallest set of most likely tokens that have probability p or more
-#   together (Holtzman et al. 2020). The set is small where the model is sure, and large where it is not.
+# * **Top-p**, or nucleus sampling, draws among the smallest set of most likely tokens whose probabilities sum to a
+#   given number or more (Holtzman et al. 2020). The set is small where the model is sure, and large where it is not.
 #
 # Both cut off the many unlikely tokens, each of which is a possible fault, and keep the ratios of the others.
 
@@ -104,10 +104,10 @@ def keep(p, count):
     return kept / kept.sum()
 
 
-predict("how many of the probabilities 0.5, 0.3, 0.1, 0.06 and 0.04 does top-p with p = 0.75 keep?", 2,
+predict("how many of the probabilities 0.5, 0.3, 0.1, 0.06 and 0.04 does top-p with 0.75 keep?", 2,
         why="0.5 is less than 0.75, and 0.5 + 0.3 = 0.8 is at least 0.75.")
 count = int((np.cumsum(p) < 0.75).sum()) + 1
-print(f"  greedy {keep(p, 1)}\n  top-k, k = 3 {keep(p, 3).round(3)}\n  top-p, p = 0.75 {keep(p, count)}")
+print(f"  greedy {keep(p, 1)}\n  top-k, k = 3 {keep(p, 3).round(3)}\n  top-p, 0.75 {keep(p, count)}")
 claim("the package's function gives the same", [
     np.allclose(next_token_probabilities(np.log(p), **options), keep(p, kept), atol=1e-12)
     for options, kept in (({"temperature": 0}, 1), ({"top_k": 3}, 3), ({"top_p": 0.75}, count))])

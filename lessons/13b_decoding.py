@@ -31,7 +31,8 @@ model = nt.make_model(V, V, N=1, d_model=64, d_ff=256, h=4, dropout=0.0, max_len
 criterion = nt.CrossEntropyLoss(ignore_id=PAD)
 optimizer = nt.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
 schedule = nt.NoamSchedule(optimizer, d_model=64, warmup=100, factor=0.16)      # rises, then falls: lesson 19
-nt.Trainer(model, criterion, optimizer, schedule, clip=1.0, workers=1).fit(batches, steps=480)
+trainer = nt.Trainer(model, criterion, optimizer, schedule, clip=1.0, workers=1)                # clip: lesson 19
+trainer.fit(batches, steps=480)
 model.eval()
 (sources, decoder_inputs), answers = data.Pairs(test_pairs, letters, letters, 200, 13).batches()[0]
 claim("the loss on new words has fallen below a quarter of log(V)",
@@ -41,7 +42,7 @@ claim("the loss on new words has fallen below a quarter of log(V)",
 # ## 1. Greedy decoding
 #
 # The decoder starts with BOS alone. Its last row of logits belongs to the next token. Greedy decoding appends the
-# largest one, and goes on until EOS. It never revises a choice.
+# token with the largest logit, and goes on until EOS. It never revises a choice.
 #
 # A model in The Annotated Transformer ends in a **generator**, which returns log-probabilities, log_softmax(linear(x)).
 # Here a model returns the logits, and log_softmax is applied where probabilities are needed. Softmax keeps the order of
@@ -164,8 +165,8 @@ for alpha, expected, best in ((0, "EOS", math.log(0.3)), (0.6, "very good EOS", 
 #
 #     BLEU = 100 exp(min(0, 1 - r / c)) (p_1 p_2 p_3 p_4)^(1/4)
 #
-# where c and r are the numbers of words in all translations and in all references. A model that repeats "the" has many
-# matching words, but no matching pairs of words.
+# where c and r are the numbers of words in all translations and in all references. Without the
+# limit, a translation that only repeats "the" would have nothing but matching words.
 
 # %% BLEU in ten lines
 def bleu(translations, references):

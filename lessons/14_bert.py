@@ -103,12 +103,12 @@ figure("what_follows_what", views.xray(influences, text, text))
 # %% [markdown]
 # ## 2. What is hidden
 #
-# BERT chooses 15 % of the tokens of a text and has to predict these. Of the chosen tokens, 80 % are replaced by [MASK],
-# 10 % by a random word, and 10 % are left as they are.
+# BERT chooses 15% of the tokens of a text and has to predict these. Of the chosen tokens, 80% are replaced by [MASK],
+# 10% by a random word, and 10% are left as they are.
 #
 # Why not replace all of them by [MASK]? The texts of a later task contain no [MASK], and a model that has only been
-# asked about [MASK] has not learned anything about the other positions. Because of the 20 %, it is also asked about
-# words in view, of which some are wrong. How far should it trust such a word w? Let q be the probability that the rest
+# asked about [MASK] has not learned anything about the other positions. Because of the 20%, it is also asked about
+# words in view, some of which are wrong. How far should it trust such a word w? Let q be the probability that the rest
 # of the sentence gives to w, and M the number of words that can replace another. Of all chosen tokens, a share 0.1 q
 # shows w because it was left in place, and a share 0.1 / M because w was drawn, which is right by chance in 0.1 q / M:
 #
@@ -124,13 +124,13 @@ def corrupt(ids, rng):
     chosen = rank < count[:, None]
     u = rng.random(ids.shape)
     random_words = rng.integers(4, V, ids.shape)
-    corrupted = np.where(chosen & (u < 0.8), MASK, ids)             # 80 %: [MASK]
-    corrupted = np.where(chosen & (u >= 0.9), random_words, corrupted)              # 10 %: a random word
+    corrupted = np.where(chosen & (u < 0.8), MASK, ids)             # 80%: [MASK]
+    corrupted = np.where(chosen & (u >= 0.9), random_words, corrupted)              # 10%: a random word
     return corrupted, chosen                                        # the rest: left in place
 
 
 predict("A text has 20 ordinary words. How many of them are chosen?", 3,
-        why="15 % of 20 are 3. [CLS] and [SEP] are not among the words that can be chosen.")
+        why="15% of 20 are 3. [CLS] and [SEP] are not among the words that can be chosen.")
 M = V - 4
 random_ids = rng.integers(4, V, (20000, 22))                        # any word can stand anywhere: q = 1 / M
 random_ids[:, 0], random_ids[:, -1] = CLS, SEP
@@ -161,11 +161,11 @@ claim("data.corrupt draws the same, and returns the chosen positions and the wor
 # The encoder has post-norm blocks. Only the K chosen rows of its output h are needed: they pass a Linear layer, GELU
 # and a LayerNorm, and the output matrix is E again.
 #
-# In backward, three lines are worth a look. Each row of dx is **added** to the row of h from which it was taken,
-# because a text with fewer chosen words is filled up with position 0 and an ignored target. All other rows of dh are 0.
+# In backward, three lines are worth a look. Each row of dx is **added** to the row of dh that belongs to its
+# position, so that a position chosen twice gets both gradients. All other rows of dh are 0.
 # And E is used twice, so two gradients are added.
 
-# %% Each line of backward under the line of forward that it inverts
+# %% Each line of backward under its line of forward
 D = 12
 pair = "[CLS] Kim was tired . [SEP] Oslo near Bern was rainy . [SEP] [PAD]".split()
 single = "[CLS] Max and Eve near York were busy . [SEP] [PAD] [PAD] [PAD] [PAD]".split()
@@ -227,7 +227,7 @@ claim("finite differences and the complex step confirm all gradients",
 
 # %% [markdown]
 # Selecting rows before the output layer saves most of the logits. For a text of 512 tokens and BERT's vocabulary of
-# 30,522 pieces, all rows would give 15.6 million logits, and 15 % of them 2.4 million.
+# 30,522 pieces, all rows would give 15.6 million logits, and 15% of them 2.3 million.
 #
 # ## 4. Training
 #
@@ -326,9 +326,9 @@ for text in ("Kim near Oslo was [MASK] .", "Oslo near Bern was [MASK] .", "Kim a
 #
 # 1. Suppose every chosen word becomes [MASK] and none is left in place. Which claim of section 4 do you expect to fail,
 #    and why?
-# 2. BERT chooses 15 % of the tokens. What is gained and what is lost with 50 %, and what with one word in each text?
+# 2. BERT chooses 15% of the tokens. What is gained and what is lost with 50%, and what with one word in each text?
 # 3. By mistake, two chosen positions of a row are equal, and each has a target. What is dh at this position, and what
 #    would dh[rows, positions] = dx compute instead?
 # 4. Suppose the output has no bias c. Which words does the model guess worse at the beginning of training?
 #
-# With a checker (`numpy-transformer exercise check 14.1` and so on): 14.1, 14.2, 14.5.
+# With a checker (`numpy-transformer exercise start my-exercises 14`): 14.1, 14.2, 14.5.

@@ -122,10 +122,10 @@ predict("18 of the 20 tags are right. What is F1?", 0.5,
 claim("the names are read with their boundaries", spans(right) == {
     (1, 3, "person"), (4, 5, "person"), (8, 9, "place"), (17, 19, "place")})
 scored = data.entity_scores([right], [wrong])
-claim("90 % of the tags are right, and F1 is 0.5",
+claim("90% of the tags are right, and F1 is 0.5",
       scored.accuracy == 0.9 and scored.all.f1 == score(spans(right), spans(wrong)) == 0.5)
 only_O = data.entity_scores([right], [["O"] * 20])
-claim("with O for every word, 70 % of the tags are right, and F1 is 0", only_O.accuracy == 0.7 and only_O.all.f1 == 0)
+claim("with O for every word, 70% of the tags are right, and F1 is 0", only_O.accuracy == 0.7 and only_O.all.f1 == 0)
 iob1 = ["I-person", "I-person", "B-person", "O", "I-place"]
 claim("data.spans reads both schemes in the same way",
       [set(data.spans(tags)) == spans(tags) for tags in (right, wrong, iob1)] + [len(spans(iob1)) == 3])
@@ -139,9 +139,9 @@ claim("data.spans reads both schemes in the same way",
 # To **transfer** weights means to copy each array whose name and shape both models share. The output layer is new and
 # keeps its random weights. Then all weights are trained on, which is called fine-tuning.
 #
-# There are only sixty labeled sentences, and they contain only every second name: Ann, Eve, Kim, Bern, Lima, Oslo. The
-# test sentences contain only the other names. So the labels teach nothing about Bob or York. But the masked model has
-# read these names in plain text, and has learned where they stand and which adjectives go with them.
+# There are only sixty labeled sentences, and they contain only every second first name and city: Ann, Eve, Kim, Bern,
+# Lima, Oslo. The test sentences contain only the others. So the labels teach nothing about Bob or York. But the masked
+# model has read these names in plain text, and has learned where they stand and which adjectives go with them.
 
 # %% The same training steps from two initializations
 tags = ["O", "B-person", "I-person", "B-place", "I-place"]
@@ -263,10 +263,10 @@ figure("sentence_vectors", picture)
 #
 # ## Exercises
 #
-# 1. Write a list of right tags with two names and a list of predicted tags, so that 80 % of the tags are right and F1
+# 1. Write a list of right tags with two names and a list of predicted tags, so that 80% of the tags are right and F1
 #    is 0, although each name is found with only one wrong boundary.
 # 2. A tagger finds only one name in the twenty words of section 1, Max. What are precision, recall and F1?
 # 3. Suppose the mean is also taken over padding tokens. Which sentences become more similar, and why?
 # 4. Which row of G does not move in this fine-tuning? Which rows of PE would not move with T = 20?
 #
-# With a checker (`numpy-transformer exercise check 14.3` and so on): 14.3, 14.4.
+# With a checker (`numpy-transformer exercise start my-exercises 14`): 14.3, 14.4.

@@ -1,10 +1,10 @@
 # %% [markdown]
 # # 14c Answers from a text
 #
-# Who reads a text can answer questions about it. A simple form of this task asks for a **span**: the answer stands in
-# the text word by word, and the model has to say where it begins and where it ends. This is how BERT was tested on the
-# questions of SQuAD (Devlin et al. 2019, section 4.2). Question and text form one input, and all that is added to the
-# encoder are two vectors, one for the start of the answer and one for its end.
+# Someone who has read a text can answer questions about it. A simple form of this task asks for a **span**: the answer
+# stands in the text word by word, and the model has to say where it begins and where it ends. This is how BERT was
+# tested on the questions of SQuAD (Devlin et al. 2019, section 4.2). Question and text form one input, and all that is
+# added to the encoder are two vectors, one for the start of the answer and one for its end.
 #
 # In this lesson you build this output with its backward, choose the best span, and train a small encoder to answer
 # questions about stories that it has never seen. You need the encoder (lesson 11) and segments (lesson 14).
@@ -72,7 +72,7 @@ for question, start, end in questions:
 # Backward is that of cross-entropy (lesson 01): dz = (p - onehot) / (2 B), since L is a mean over 2 B terms. Each token
 # of the text receives a gradient, the wrong ones because their probability has to fall.
 
-# %% Each line of backward under the line of forward that it inverts
+# %% Each line of backward under its line of forward
 rng = np.random.default_rng(14)
 D = 6
 ids, segments, answers = encode([(text, question) for question in questions[:2]])
@@ -93,7 +93,7 @@ dz = dz / answers.size
 dh = dz @ W.T
 dW = h.reshape(-1, D).T @ dz.reshape(-1, 2)
 show(dW=dW)
-predict("In how many rows of h is dh nonzero, as a share of the tokens of the text, in percent?", 100,
+predict("do all tokens of the text get a gradient, or only the right start and the right end? (all or two)", "all",
         why="Softmax gives each token of the text a probability above 0, so each has a nonzero dz.")
 claim("dh is nonzero in exactly the rows of the text", np.array_equal((dh != 0).any(-1), segments == 1))
 criterion = nt.CrossEntropyLoss()
@@ -144,10 +144,10 @@ claim("loops over all pairs find the same spans",
 # %% [markdown]
 # ## 3. Training
 #
-# The model is `nt.TextEncoder`, whose parts lesson 11 has put together: embeddings, segments, sinusoidal positions and
-# three pre-norm blocks. At the start we set the weights of the keys in the first block to those of the queries. So each
-# token has its highest scores with itself and with equal words, and can find the name of the question in the text. All
-# weights are free to change from there.
+# The model is `nt.TextEncoder`, with segments (lesson 14), sinusoidal positions and three pre-norm blocks (lesson 10).
+# At the start we set the weights of the keys in the first block to those of the queries. So each token has its highest
+# scores with itself and with equal words, and can find the name of the question in the text. All weights are free to
+# change from there.
 #
 # The loss first falls to log 3 = 1.10, the value for a guess among three places, and stays there for many steps. Then
 # it falls quickly. Finding the name is of no use before a later block passes it on to the place in the same sentence,
@@ -213,7 +213,7 @@ baselines = {"first place": spans[:, :1], "last place": spans[:, -1:],
 for name, guess in baselines.items():
     share = (guess == spans).all(-1).mean()
     claim(f"{name}: about one third", abs(share - 1 / 3) < 0.1, f"exact match {share:.0%}")
-claim("the model answers at least 90 % of the questions about new stories", right.mean() >= 0.9, f"{right.mean():.1%}")
+claim("the model answers at least 90% of the questions about new stories", right.mean() >= 0.9, f"{right.mean():.1%}")
 claim("and for most stories all three", right.all(1).mean() > 0.8, f"{right.all(1).mean():.1%}")
 shortest = (ids != PAD).sum(1).argmin()
 length = (ids[shortest] != PAD).sum()

@@ -5,8 +5,8 @@
 # "Text-to-Text Transfer Transformer" (Raffel et al. 2020), treats all of these tasks alike: the input is a text, the
 # output is a text, and the first words of the input, the prefix, say which task is meant. So there is one
 # encoder-decoder, one vocabulary and one loss. Only the metrics and the way of decoding differ: T5 measures
-# translations by BLEU and answers to questions by exact match, and writes long texts with beam search (sections 2.3 and
-# 3.7).
+# translations by BLEU and answers to questions by exact match (section 3.1.5), and writes long texts with beam search
+# (section 3.7).
 #
 # In this lesson you write four tasks in this form, find out what the prefix does forward and backward, train one small
 # model for all four, and look at how its attention depends on the prefix. The model is the encoder-decoder of lesson
@@ -75,7 +75,7 @@ show(source=pad([source for source, _ in texts]))
 #
 # By the chain rule of probability, log P(y) = sum over t of log P(y_t | y_0 .. y_(t-1), source), with one term per
 # token, EOS included. Thanks to the causal mask, one forward pass computes all of these terms. The loss is the mean of
-# -log P over all N target tokens of the batch, without PAD, and its gradient is dz = (p - onehot) / N.
+# -log P over all n target tokens of the batch, without PAD, and its gradient is dz = (p - onehot) / n.
 #
 # When the trained model is used, the decoder reads its own tokens. As long as these are right, they are the tokens that
 # teacher forcing feeds in. So greedy decoding writes the right answer **if and only if**, under teacher forcing, the
@@ -120,8 +120,9 @@ claim("one forward pass per token gives the same P(answer)", np.isclose(sum(one_
 #
 # **Backward.** The embedding of a prefix is a row of E. Row v receives the sum of the gradients of all positions whose
 # id is v, times sqrt(D) (lesson 03). A prefix stands at position 1 of the sources of its own task and nowhere else, so
-# its row learns from its own task only, and it is exactly 0 if the batch has no such source. All other parameters are
-# shared: the row of the letter a receives a gradient from every task.
+# its row learns from its own task only, and its gradient is exactly 0 if the batch has no such source. (Section 4 ties
+# E to the output layer, which sends a gradient to every row.) All other parameters are shared: the row of the letter a
+# receives a gradient from every task.
 #
 # **Without a prefix**, the model cannot know which of the four answers is wanted. Suppose a word has k different
 # answers with frequencies f_1 .. f_k. The best that a model can do is to learn these frequencies, and then its loss is
@@ -193,7 +194,7 @@ for step in range(1, STEPS + 1):
 logits = model.eval()(*held_out[0])
 right = ((logits.argmax(-1) == held_out[1]) | (held_out[1] == PAD)).all(1).reshape(200, 4)
 for name, share in zip(TASKS, right.mean(0)):
-    claim(f"{name}: exact match on held-out words is above 80 %", share > 0.8, f"{share:.1%}")
+    claim(f"{name}: exact match on held-out words is above 80%", share > 0.8, f"{share:.1%}")
 held_out_loss = criterion(logits, held_out[1])
 claim("the loss is far below the lowest one without a prefix", held_out_loss < lowest_loss / 3,
       f"{held_out_loss:.3f}, without a prefix at least {lowest_loss:.3f}")
@@ -264,4 +265,4 @@ figure("two_prefixes", picture)
 # 4. Suppose the targets of span corruption were written without <X> and <Y>. Find two texts that give the same input
 #    and target.
 #
-# With a checker (`numpy-transformer exercise check 15.1` and so on): 15.1.
+# With a checker (`numpy-transformer exercise start my-exercises 15`): 15.1.

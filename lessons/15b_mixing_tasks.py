@@ -65,11 +65,11 @@ test_words, training_words = words[:200], words[200:12000]
 # %% [markdown]
 # ## 1. The weight of a task
 #
-# Let task m have n_m target tokens in the batch, let N be the sum of all n_m, and let L_m be the mean loss over the
-# tokens of task m. The loss is the mean over all N tokens, so
+# Let task m have n_m target tokens in the batch, let n be the sum of all n_m, and let L_m be the mean loss over the
+# tokens of task m. The loss is the mean over all n tokens, so
 #
-#     L      = sum over m of (n_m / N) L_m
-#     grad L = sum over m of (n_m / N) grad L_m
+#     L      = sum over m of (n_m / n) L_m
+#     grad L = sum over m of (n_m / n) grad L_m
 #
 # The gradient of a mixed batch is the **token-weighted mean** of the tasks' gradients. So a task counts more if it has
 # more examples in the batch, and also if its answers are longer. The tokens of the sources do not count, and neither
@@ -207,8 +207,8 @@ figure("forgetting", picture)
 # %% [markdown]
 # ## 4. Interference
 #
-# Why does the first task suffer? A step of plain gradient descent for task 2 moves the weights by -η g_2, and the loss
-# of task 1 then changes, to first order, by -η g_1 · g_2. So the cosine of the two gradients tells what a small step
+# Why does the first task suffer? A step of plain gradient descent for task 2 moves the weights by -lr g_2, and the loss
+# of task 1 then changes, to first order, by -lr g_1 · g_2. So the cosine of the two gradients tells what a small step
 # for one task does to the other. Where it is positive, both get better.
 #
 # After task 1 has been learned, g_1 is almost 0, and with it the first-order change. But the weights now lie at the
@@ -259,8 +259,8 @@ claim("after learning to copy, the same step makes \"copy: \" worse",
 #
 #     1 - n (1 - p) <= exact match <= p
 #
-# because there cannot be more wrong answers than wrong tokens, and each wrong answer has at least one wrong token. We
-# check this for the answers of six tokens (five letters and EOS) under "copy: ", at each measurement of section 3.
+# because a wrong answer has at least one wrong token, and at most n of them. We check this for the answers of six
+# tokens (five letters and EOS) under "copy: ", at each measurement of section 3.
 
 # %% Right tokens and right answers
 predict("Each token is right with probability 0.99, independently of the others. "
@@ -296,4 +296,4 @@ figure("exact_match", picture)
 # 5. How could the second half of the first run be changed so that "copy: " is not forgotten, although almost all of the
 #    examples are of "reverse: "?
 #
-# With a checker (`numpy-transformer exercise check 15.2` and so on): 15.2, 15.3, 15.4.
+# With a checker (`numpy-transformer exercise start my-exercises 15`): 15.2, 15.3, 15.4.

@@ -190,9 +190,8 @@ claim("and this dq, dk and dv",
 claim("finite differences and the complex step confirm it", nt.gradcheck(attention, q, k, v).ok)
 claim("for G = H/2, attention has 3 D² weights instead of 4 D²",
       nt.SelfAttention(24, 4, 2, bias=False).num_parameters() == 3 * 24 ** 2)
-predict("64 heads of k and v need 1.3 million numbers per token. How many thousand do 8 heads need?", "164",
-        why="The cache is proportional to the number of heads of k and v, so it shrinks by 8 / 64: 1.31 million / 8 = "
-            "164 thousand.")
+predict("64 heads of k and v need 1.31 million numbers per token. How many million do 8 heads need (two decimals)?",
+        0.16, why="The cache is proportional to the number of heads of k and v: 1.31 million · 8 / 64 = 0.16 million.")
 
 # %% [markdown]
 # ## 4. One model, six switches
@@ -317,4 +316,4 @@ figure("ablation", picture)
 #    (In a model of one block, a window of 32 that ends at the position in question gives the same output.)
 # 5. G = 1 is called multi-query attention. How many weights do its four matrices have? How large is its cache?
 #
-# With a checker (`numpy-transformer exercise check 16.1` and so on): 16.1, 16.2, 16.3, 16.4.
+# With a checker (`numpy-transformer exercise start my-exercises 16`): 16.1, 16.2, 16.3, 16.4.

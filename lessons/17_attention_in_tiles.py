@@ -6,8 +6,8 @@
 # the result is y, with one row for each token. This lesson computes y and all gradients in tiles, small rectangles of
 # that array, and holds only one tile at a time. The obstacle is softmax, which needs a whole row of scores before it
 # can give the first weight. It can be overcome without any approximation: the result equals that of plain attention up
-# to rounding. Sources: Milakov and Gimelshein 2018 (algorithm 3, softmax in one pass); Dao et al. 2022, FlashAttention
-# (algorithms 1 and 4).
+# to rounding. Sources: Milakov and Gimelshein 2018 (algorithm 3: maximum and sum in one pass); Dao et
+# al. 2022, FlashAttention (algorithms 1 and 4).
 #
 # In the example, three tokens of the text "the dog saw cats and it" look for other tokens. "It" looks for nouns, most
 # of all for a plural.
@@ -70,8 +70,8 @@ predict("A text becomes 4 times as long. How many times as large is P, and how m
 
 # %% The row of "it", tile by tile
 drawing("tiles")
-predict("The maximum rises from 2 to 5. By what factor is the total multiplied?", "exp(-3)",
-        why="Old terms are exp(A - 2) and should be exp(A - 5). The quotient is exp(2 - 5).")
+predict("The maximum rises from 2 to 5. By what factor is the total multiplied (two decimals)?", 0.05,
+        why="Old terms are exp(A - 2) and should be exp(A - 5). The quotient is exp(2 - 5) = 0.05.")
 top, total, u = -math.inf, 0.0, np.zeros(2)
 for j in range(0, S, 2):
     scores = A[2, j:j + 2]
@@ -135,7 +135,7 @@ claim("scores of many thousands do not overflow", np.isfinite(forward(1e4 * q, k
 # This needs only dy and y. Now each tile can add its part: to dv and dk of its keys, which are sums over the queries,
 # and to dq of its queries, which is a sum over the keys.
 
-# %% Each line of backward in tiles, under the forward line that it inverts
+# %% Each line of backward in tiles, under its line of forward
 dy = np.array([[1.0, -1], [0.5, 2], [1, 3]])
 y, top, total = forward(q, k, v, 2, 2)
 mean = (dy * y).sum(-1, keepdims=True)
@@ -283,4 +283,4 @@ figure("memory", picture)
 # 5. Each token sees itself and the 127 tokens before it. How many of the tiles of 64 x 64 are computed for T = 512? And
 #    for T = 5120?
 #
-# With a checker (`numpy-transformer exercise check 17.1`): 17.1.
+# With a checker (`numpy-transformer exercise start my-exercises 17`): 17.1.

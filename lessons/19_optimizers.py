@@ -63,7 +63,7 @@ def relative_difference(a, b):
 # %% The limit, the best rates, and what Adam does not see
 just_below, just_above = (abs(walk(nt.SGD, [valley] * 300, lr=factor * 2 / 25)[-1, 1] / START[1])
                           for factor in (0.99, 1.01))
-claim("with lr 1 % below 2 / λ_max, w_1 shrinks; with lr 1 % above, it grows", just_below < 0.01 and just_above > 100)
+claim("with lr 1% below 2 / λ_max, w_1 shrinks; with lr 1% above, it grows", just_below < 0.01 and just_above > 100)
 lengths = np.linalg.norm(walk(nt.SGD, [valley] * 200, lr=(2 / 6) ** 2, momentum=(4 / 6) ** 2)[1:], axis=1)
 claim("with the best lr and μ, the distance shrinks by about 4/6 per step",
       abs((lengths[160] / lengths[60]) ** 0.01 - 4 / 6) < 0.02, f"{(lengths[160] / lengths[60]) ** 0.01:.2f}")
@@ -94,7 +94,7 @@ claim("near eps, the first step is lr |g| / (|g| + eps)", np.allclose(first, siz
 #
 #     "xavier"   0.18      matrices as above, E drawn from N(0, 1/D)
 #     "gpt2"     0.18      matrices N(0, 0.02²), those that end a branch smaller; E as "xavier"
-#     "keras"    0.03      nearly as "xavier", but E uniform in ±0.05
+#     "keras"    0.03      smaller matrices in attention, and E uniform in ±0.05
 #     "bert"     0.018     everything N(0, 0.02²), truncated at two standard deviations
 #
 # The task: 800 words have hidden values, and a text of 12 words is positive if their values sum to more than 0.
@@ -139,11 +139,11 @@ claim("the same steps change a row of E at least 3 times as much, relative to it
       min(change["keras"], change["bert"]) > 3 * max(change["xavier"], change["gpt2"]))
 
 # %% [markdown]
-# Two things hold for every seed. With small matrices the logits hardly depend on the input, so the first loss is log 2,
-# that of a guess. And the relative change differs, because the length of an Adam step depends on lr and not on the size
-# of the weight. So a row of a small table is soon made of what was learned, while a row of a large table stays mostly
-# random. The learning rate and the size of the initial weights belong together, and to reproduce a result you need
-# both.
+# Two things held for all seeds that we tried. With small matrices the logits hardly depend on the input, so the first
+# loss is log 2, that of a guess. And the relative change differs, because the length of an Adam step depends on lr and
+# not on the size of the weight. So a row of a small table is soon made of what was learned, while a row of a large
+# table stays mostly random. The learning rate and the size of the initial weights belong together, and to reproduce a
+# result you need both.
 #
 # ## 3. Schedules
 #
@@ -315,4 +315,4 @@ claim("nt.Trainer takes the same five steps", relative_difference(by_trainer, by
 #    Adam?
 # 5. Write accumulation for two batches that each call `criterion.backward()` without a count. When is the result right?
 #
-# With a checker (`numpy-transformer exercise check 19.1` and so on): 19.1, 19.2, 19.3, 19.4.
+# With a checker (`numpy-transformer exercise start my-exercises 19`): 19.1, 19.2, 19.3, 19.4.

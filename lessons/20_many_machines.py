@@ -263,5 +263,5 @@ figure("bytes", picture)
 # 5. With float16 instead of float32, half as many bytes are sent. Sum 1,024 gradients around 1e-4 in float16. What is
 #    lost, and where?
 #
-# With a checker (`numpy-transformer exercise check 20.1` and so on): 20.1, 20.2.
+# With a checker (`numpy-transformer exercise start my-exercises 20`): 20.1, 20.2.
 # (20.1 divides the state of Adam among the ranks. Lesson 20b explains how.)

@@ -72,6 +72,8 @@ def run(arguments):
     print(wrap(f"{page} shows one training step of the language model, forward and backward, down to every number: open it "
                "in a browser."))
     print(f"\nDone in {time.perf_counter() - started:.0f} seconds.")
+    print(wrap("To go on, type `source .venv/bin/activate` (on Windows, `.venv\\Scripts\\activate`) if you have not done so yet, "
+               "and then `numpy-transformer lesson 00 --step`."))
     return 0 if all(report.ok for report in reports) else 1
 
 

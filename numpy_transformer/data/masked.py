@@ -11,7 +11,7 @@ from .text import rows_in_batch
 def corrupt(ids, rng, vocab_size, share=0.15, reader=TextReader):
     """Corrupts some tokens of each row as BERT does; returns (corrupted, positions, targets).
 
-    The tokens are chosen at random. Of the chosen tokens, 80 % become [MASK], 10 % become a random token, and 10 % are
+    The tokens are chosen at random. Of the chosen tokens, 80% become [MASK], 10% become a random token, and 10% are
     left unchanged. Since the model cannot know which tokens were replaced, it must use the neighbors of each token as
     well as the token itself.
 

@@ -118,7 +118,7 @@ class Tanh(SmoothActivation):
 
     Shape: x (any) -> y (the same)
     Backward: dx = dy (1 - y²)
-    Source: LeCun et al. 1998, section 4.4; the pooler of BERT, in the published code of Devlin et al. 2019.
+    Source: LeCun et al. 1998, Efficient BackProp, section 4.4; the pooler of BERT, in the published code of Devlin et al. 2019.
     """
 
     def value_and_slope(self, x: np.ndarray) -> tuple[np.ndarray, ...]:

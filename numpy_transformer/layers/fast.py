@@ -3,8 +3,8 @@
 The percentages say by how much the computation of gradients gets longer with the plain formula in place of the function.
 They are medians of CPU time on one core of an AMD EPYC (Zen 4) with NumPy 2.4, whose matmuls ran in OpenBLAS's SkylakeX
 kernels, measured in turns for one worker's part of the batches of `numpy-transformer bench`; they are uncertain by 1 to 2
-points. The sums (plain: x.sum and x.mean) together save 9 % of "tiny", 3.5 % of "nanogpt-cpu" and 2 to 3 % of
-"classifier" and "seq2seq". What saves less than 3 % in every configuration does not belong here, unless a large model
+points. The sums (plain: x.sum and x.mean) together save 9% of "tiny", 3.5% of "nanogpt-cpu" and 2 to 3% of
+"classifier" and "seq2seq". What saves less than 3% in every configuration does not belong here, unless a large model
 could not keep its memory without it.
 """
 
@@ -21,7 +21,7 @@ LARGE = 60.0                                                # exp(60) times any 
 TINY = 1e-20                                                # a sum above this has its full precision in float32
 
 
-# In Linear this saves 4 % of "tiny", 7 to 8 % of "nanogpt-cpu" and "mid", and 11 % of "seq2seq".
+# In Linear this saves 4% of "tiny", 7 to 8% of "nanogpt-cpu" and "mid", and 11% of "seq2seq".
 def rows(x: np.ndarray) -> np.ndarray:
     """(..., n) -> (N, n), a view where possible: one large matrix product instead of a batch of small ones."""
     return x.reshape(-1, x.shape[-1])
@@ -68,8 +68,8 @@ def exp_and_sum(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """exp(x - c), and its sum over the last axis; the sum is 1 where all x are -inf, so that softmax gives zeros.
 
     The constant c is the maximum of each row, which cancels in softmax. If no entry is large enough to overflow, c = 0
-    is tried first, and kept if the sum of every row has enough digits. This saves two passes over the scores: 6 % of
-    "classifier" and 4 % of "tiny".
+    is tried first, and kept if the sum of every row has enough digits. This saves two passes over the scores: 6% of
+    "classifier" and 4% of "tiny".
     """
     if x.size and x.real.max() < LARGE:
         y = np.exp(x, dtype=np.result_type(x.dtype, np.float32))

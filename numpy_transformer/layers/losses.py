@@ -35,7 +35,7 @@ class CrossEntropyLoss(Module):
     def backward(self, dy: float = 1.0) -> np.ndarray:
         dz, targets, counted, shape = self.recall()         # dz begins as p, an array that no one else uses
         dy = float(dy) / int(np.count_nonzero(counted))
-        dz *= dy                                            # minus q dy, in two parts
+        dz *= dy                                            # subtract dy q, in two parts
         if self.label_smoothing:
             dz -= dy * self.label_smoothing / dz.shape[-1]
         dz[np.arange(len(dz)), targets] -= dy * (1 - self.label_smoothing)

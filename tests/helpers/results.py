@@ -20,7 +20,7 @@ HELD = {
     "10": {"3.1": "a section of a paper"},
     "11": {"0.0001": "the note's learning rate",
            **dict.fromkeys("85.9 86.1 86.2 86.3 86.4 86.6 86.9 87.0 87.1".split(), MEASURED)},
-    "14": {"15.6": 512 * 30522e-6, "2.4": 77 * 30522e-6},
+    "14": {"15.6": 512 * 30522e-6, "2.3": 0.15 * 512 * 30522e-6},
     "14b": {"5.3": "a section of a paper"},
     "14c": {"1.10": math.log(3), "4.3": "a section of a paper", "one of the three": "no result"},
     "18": {"0.999": "Adam's β2", "0.001": 1 - 0.999},

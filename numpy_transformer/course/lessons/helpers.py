@@ -94,11 +94,18 @@ def predict(question, answer, why=""):
 
 
 def answer_of_reader(asking, question, answer):
-    """Returns what the reader answers: "" to see the answer, or None without a reader. Asks again for a yes or no."""
+    """Returns what the reader answers: "" to see the answer, or None without a reader. Asks again for what fits."""
     guess = asking(question)
-    while yes_or_no(answer) and guess and guess.strip() and not yes_or_no(guess):
-        guess = asking(f"    {lesson_words('question.yes_or_no')}  ")
+    while guess and guess.strip() and is_unfit(guess, answer):
+        guess = asking(f"    {lesson_words('question.yes_or_no' if yes_or_no(answer) else 'question.number')}  ")
     return guess
+
+
+def is_unfit(guess, answer):
+    """Returns True for a guess that is no answer: neither yes nor no where one of them is wanted, or without a number."""
+    if yes_or_no(answer):
+        return not yes_or_no(guess)
+    return is_numeric(answer) and not re.search(r"\d", in_digits(guess))
 
 
 def ask_in_notebook(question):
@@ -111,18 +118,36 @@ def ask_in_notebook(question):
 def agrees(guess, answer):
     """Returns True if a guess means the answer. If the answer is numbers only, words around those of the guess do not count.
 
-    A fraction such as 1/3 means the answer 0.33, and 50 % the answer 0.5.
+    A number with more decimals means the answer to which it rounds. 1/3 means 0.33, 50% means 0.5, and 2 ** 3 means 8.
     """
     if yes_or_no(answer):
         return yes_or_no(guess) == yes_or_no(answer)
     given, wanted = normalized(guess), normalized(answer)
-    if all(isinstance(part, float) for part in wanted):
-        given = [part for part in given if isinstance(part, float)]
+    if is_numeric(answer):
+        given = [part for part in normalized(in_digits(guess)) if isinstance(part, float)]
     if isinstance(answer, float) and FRACTION.search(guess):
         number, divisor = FRACTION.search(guess).groups()
+        given = [float(number) / float(divisor or 100)]
+    if isinstance(answer, float):
         decimals = len(str(answer).partition(".")[2])
-        return round(float(number) / float(divisor or 100), decimals) == answer
+        given = [round(number, decimals) for number in given]
     return given == wanted
+
+
+def is_numeric(answer):
+    """Returns True for an answer that consists of numbers."""
+    return all(isinstance(part, float) for part in normalized(answer))
+
+
+def in_digits(guess):
+    """Returns a guess with powers computed, such as 2 ** 3 or 2^3, "2.5 million" as 2500000, and a word such as "two" as 2."""
+    scales = {word: 1000 ** n for n, word in enumerate(lesson_words("question.scales").split(), 1)}
+    guess = re.sub(r"(\d+) *(?:\*\*|\^) *(\d\d?)(?!\d)", lambda found: str(int(found[1]) ** int(found[2])), guess.lower())
+    guess = re.sub(rf"(\d[\d.]*) +({'|'.join(scales)})\b", lambda found: f"{float(found[1]) * scales[found[2]]:.0f}", guess)
+    if not re.search(r"\d", guess):
+        for number, word in enumerate(lesson_words("question.numbers").split()):
+            guess = re.sub(rf"\b{word}\b", str(number), guess)
+    return guess
 
 
 def yes_or_no(text):

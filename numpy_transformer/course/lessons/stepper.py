@@ -2,10 +2,11 @@
 
 import code
 import contextlib
+import time
 
 from . import helpers
 from .answers import Answers
-from .cells import contents, divided
+from .cells import contents, divided, reading_minutes
 from .files import lesson_number
 from .revisiting import Revisitor
 from .stepper_keys import explained, prompt
@@ -37,6 +38,7 @@ class Stepper(Revisitor):
         helpers.ask = helpers.drawn = None
 
     def run_all(self):
+        say("run.begin", minutes=reading_minutes(self.cells), cells=len(self.cells))
         following = 0
         while following < len(self.cells):
             self.at = following
@@ -105,13 +107,15 @@ class Stepper(Revisitor):
             say("question.about")
             self.told = True
         while True:
+            asked = time.perf_counter()
             line = input(question)
+            self.waited += time.perf_counter() - asked
             key, _, expression = line.strip().partition(" ")
             if line.strip() == "v":
                 self.variables()
             elif key == "p" and expression:
                 self.print_value(expression.strip())
-            elif line.strip() == "?":
+            elif line.strip() in ("?", "h", "b"):
                 say("question.about")
             elif line.strip() == "q":
                 self.quit()

@@ -26,6 +26,7 @@ class Runner:
         self.at = 0                             # index of the current cell
         self.failed = set()                     # indices of the cells that raised an error
         self.seconds = {}                       # {index: how long the cell took}
+        self.waited = 0.0                       # seconds that a reader has thought about the questions of the current cell
 
     def run_all(self):
         for self.at in range(len(self.cells)):
@@ -50,7 +51,7 @@ class Runner:
         if cell.prose is not None:
             return True
         self.failed.discard(index)
-        started = time.perf_counter()
+        self.waited, started = 0.0, time.perf_counter()
         try:
             for part in self.parts(index):
                 exec(compile("\n" * part.line + part.text, str(self.path), "exec"), self.namespace)
@@ -61,7 +62,7 @@ class Runner:
             trace = error.__traceback__.tb_next
             print_error(type(error), error.with_traceback(trace), trace)
             self.failed.add(index)
-        self.seconds[index] = time.perf_counter() - started
+        self.seconds[index] = time.perf_counter() - started - self.waited
         return index not in self.failed
 
     def close(self):

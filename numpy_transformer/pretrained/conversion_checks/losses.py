@@ -17,7 +17,7 @@ LEAST_TO_ACCUSE = 24                    # different targets (or a quarter of the
 WINDOW = 128                            # tokens of a row at most,
 TOGETHER = 512                          # and of the rows that a model reads at a time
 EVERY = 7                               # each row hides one of 7 tokens, and 7 rows all of them
-SPAN = 3                                # T5 hides spans of three tokens, 15 % of a text
+SPAN = 3                                # T5 hides spans of three tokens, 15% of a text
 COPIED = "the text from itself"         # a name of a task
 TEMPERATURES = 1.0, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1, 0.05, 0.0
 

@@ -67,7 +67,7 @@ def structure_of(weight):
 
 
 def largest_singular_value(weight):
-    """Returns the largest singular value to about 1 %, from below."""
+    """Returns the largest singular value to about 1%, from below."""
     x = np.random.default_rng(0).standard_normal(weight.shape[1])
     for _ in range(SQUARINGS):
         x = weight.T @ (weight @ x)

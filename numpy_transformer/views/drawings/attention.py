@@ -55,7 +55,7 @@ def attention_backward(c):
     for start, end in FORWARD:
         c.back(*way(arrays, start, end)[::-1])
     c.note(SOFTMAX, 4.6, c.word("mask"))
-    formulas = "dP = dy vᵀ", "dA = P ⊙ (dP − rowsum(P ⊙ dP))", "dq = dA k / √d", "dk = dAᵀ q / √d", "dv = Pᵀ dy"
+    formulas = "dP = dy vᵀ", "dA = P * (dP − row sum of P * dP)", "dq = dA k / √d", "dk = dAᵀ q / √d", "dv = Pᵀ dy"
     for n, formula in enumerate(formulas):
         c.note(4.75, 2.5 - 0.34 * n, formula, ha="left", role="gradient")
 

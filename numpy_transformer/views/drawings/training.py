@@ -35,7 +35,7 @@ def softmax_and_loss(c):
     c.text(4.9, 1.32, "p", "weight")
     c.back(loss.bottom, (loss.x, 0.4), right.right)
     c.back(left.left, gradient.right)
-    c.note(3.4, 0.62, "dlogits = p − one-hot", role="gradient")
+    c.note(3.4, 0.62, "dz = p − one-hot", role="gradient")
     c.back(gradient.top, areas[0].bottom)
 
 
