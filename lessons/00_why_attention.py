@@ -70,6 +70,7 @@ scores = np.array([sum(question * entry) for entry in catalog])                 
 weights = np.exp(scores) / sum(np.exp(scores))
 answer = sum(weight * book for weight, book in zip(weights, books))
 show(scores=scores, weights=weights, answer=answer)
+drawing("library")                                              # another library, with other weights
 claim("the scores are 3, 1 and 0", scores == [3, 1, 0])
 claim("the weights are positive and sum to 1", [weights.min() > 0, np.isclose(weights.sum(), 1)])
 claim("the answer is close to what the first book says", abs(answer - books[0]) < [4, 2],
@@ -104,7 +105,6 @@ W = np.array([[0.0,   0.0,   0.0,  0.0],            # a person
               [3.0,   0.0,   3.0,  0.0],            # an action
               [0.0,   3.0,   0.0,  0.0],            # a thing
               [3.0,   0.0,   0.0,  0.0]])           # a pronoun
-drawing("library")                                              # queries, keys and values of another library
 q, k, v = x @ W, x, x
 predict('Which token does "her" find? (Anna, lost, her or key)', "Anna",
         why="The query of a pronoun is (3, 0, 0, 0). Its dot product with the key of Anna, (1, 0, 0, 0), is 3, and "

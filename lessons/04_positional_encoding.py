@@ -192,7 +192,7 @@ claim("it is D / 2 at distance 0, and smaller elsewhere", abs(curve[0] - D_LARGE
       curve[1:].max() < D_LARGE / 2 - 0.5)
 picture = Figure(figsize=(10, 4.2), layout="constrained")
 left, right = picture.subplots(1, 2)
-picture.colorbar(left.imshow(dots, cmap="viridis"), ax=left)
+picture.colorbar(left.imshow(dots, cmap="viridis"), ax=left, label="dot product")
 left.set(xlabel="position s", ylabel="position t", title="PE[t] · PE[s] is constant along diagonals")
 for t, style in ((0, "C0-"), (50, "C1--")):
     right.plot(np.arange(100) - t, dots[t], style, label=f"row t = {t}", linewidth=2)

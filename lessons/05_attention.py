@@ -204,12 +204,12 @@ claim("the gradient of a query bias, the sum of the rows of dq, is not 0", abs(d
 # gradient is not zero.
 
 # %% Weights, and the two gradients of backward
-picture = Figure(figsize=(16, 5.9), layout="constrained")
+picture = Figure(figsize=(13, 5.1), layout="constrained")
 for axes, array, title in zip(picture.subplots(1, 3), (P, dP, dA), ("weights P", "gradients dP", "gradients dA")):
     limit = np.abs(array).max()
     axes.imshow(array, "RdBu_r", vmin=-limit, vmax=limit)
     for (t, s), number in np.ndenumerate(array):
-        axes.text(s, t, f"{round(number, 2) + 0:.2f}" if number else "0", ha="center", va="center", fontsize=11,
+        axes.text(s, t, f"{round(number, 2) + 0:.2f}" if number else "0", ha="center", va="center", fontsize=10,
                   color="white" if abs(number) > 0.6 * limit else "black")
     axes.set_xticks(range(T), words, rotation=40, fontsize=12)
     axes.set_yticks(range(T), words, fontsize=12)

@@ -288,8 +288,8 @@ for row, (title, function) in zip(picture.subplots(2, 5, sharex=True, sharey=Tru
     for name in ("two Linears", "ReLU", "GELU", "SwiGLU"):
         fits = sorted((fit(name, function, seed) for seed in range(5)), key=lambda fit: fit[0])
         median[title, name], values = fits[2]
-        panels.append((f"{name}: {median[title, name]:.1f} %", values))
-        print(f"  {title:<9}  {name:<11}  median error {median[title, name]:5.1f} %")
+        panels.append((f"{name}: {median[title, name]:.1f}%", values))
+        print(f"  {title:<9}  {name:<11}  median error {median[title, name]:5.1f}%")
     for axes, (name, values) in zip(row, panels):
         image = axes.contourf(side, side, values.reshape(61, 61), np.linspace(panels[0][1].min(), 4, 17), extend="both")
         axes.set(title=name, xlabel="x0", ylabel="x1", aspect="equal")

@@ -249,7 +249,7 @@ for axes, n in zip(rows.T, [np.flatnonzero(test_labels == digit)[2] for digit in
             a.imshow(overlay.reshape(4, 4).repeat(4, 0).repeat(4, 1), colors, alpha=0.6,
                      vmin=0 if colors == "Reds" else -limit, vmax=limit)
         a.set(xticks=[], yticks=[])
-    axes[0].set_title(f"answer: {logits[n].argmax()}")
+    axes[0].set_title(f"{test_labels[n]}, read as {logits[n].argmax()}")
 for a, title in zip(rows[:, 0], ("picture", "attention of\nthe class token", "effect of\neach patch")):
     a.set_ylabel(title, fontsize=13)
 figure("attention", picture)

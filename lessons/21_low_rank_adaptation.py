@@ -255,7 +255,7 @@ axes = picture.subplots()
 for name, losses in results.items():
     axes.plot(RATES, losses, "o-", label=name)
 axes.axhline(math.log(LETTERS), color="0.6", linestyle=":", label="guessing a letter")
-axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel="loss after 150 steps",
+axes.set(xscale="log", yscale="log", xlabel="learning rate", ylabel="mean loss of the last 20 of 150 steps",
          title="LoRA needs a larger learning rate")
 axes.legend()
 figure("rates", picture)

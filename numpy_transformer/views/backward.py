@@ -138,7 +138,7 @@ def xray(matrices, outputs=None, inputs=None):
     figure.supxlabel("input position" if inputs is None else "input token", fontsize=12)
     figure.supylabel("output position" if outputs is None else "output token", fontsize=12)
     bar = figure.colorbar(image, ax=list(grid.flat), aspect=20, extend="min" if reach.min() < low else "neither")
-    bar.set_label("how strongly the input moves the output:\nnorm of d output / d input (dot: exactly 0)", fontsize=12)
+    bar.set_label("norm of d output / d input\n(white with a dot: exactly 0)", fontsize=12)
     return figure
 
 

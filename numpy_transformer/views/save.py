@@ -15,6 +15,7 @@ from .fonts import draw_with_fonts
 # {file ending: metadata}: no dates or versions, so that the bytes stay the same
 METADATA = {".png": {"Software": "numpy_transformer"}, ".svg": {"Date": None, "Creator": "numpy_transformer"},
             ".pdf": {"CreationDate": None, "Creator": "numpy_transformer"}}
+DESCRIPTION = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}     # metadata for readers who cannot see it
 
 
 class FolderNotWritable(ValueError):
@@ -58,11 +59,12 @@ def write_figure(figure, path):
     path = check_file(path)
     check_folder(path.parent)
     kind = path.suffix.lower()
+    metadata = METADATA[kind] | {DESCRIPTION[kind]: description(figure)}
     file = io.BytesIO()
 
     def render():
         file.seek(file.truncate(0))             # the figure may be drawn twice
-        figure.savefig(file, format=kind[1:], dpi=110, metadata=METADATA[kind])
+        figure.savefig(file, format=kind[1:], dpi=110, metadata=metadata)
 
     with matplotlib.rc_context({"svg.hashsalt": "numpy_transformer"}):
         draw_with_fonts(figure, render)
@@ -70,9 +72,20 @@ def write_figure(figure, path):
         picture = Image.open(file)
         file = io.BytesIO()
         text = PngInfo()
-        text.add_text("Software", METADATA[kind]["Software"])
+        for key, value in metadata.items():
+            text.add_text(key, value)
         picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "png", optimize=True, pnginfo=text)
     return write_output(path, file.getvalue())
+
+
+def description(figure):
+    """Returns what a figure says of itself: its title, and the title and axes of each plot, such as "Loss: nats over step"."""
+    parts = [figure.get_suptitle()]
+    for axes in figure.axes:
+        named = " over ".join(filter(None, [axes.get_ylabel(), axes.get_xlabel()]))
+        if axes.get_title() or axes.get_xlabel():           # otherwise it is a color bar
+            parts.append(": ".join(filter(None, [axes.get_title(), named])))
+    return "; ".join(" ".join(part.split()) for part in dict.fromkeys(parts) if part)
 
 
 def save(figure, folder, name):

@@ -1,6 +1,9 @@
 """Writes the list of pictures in figures/README.md anew: `python -m helpers.gallery`, in the folder tests."""
 
+import html
+
 from helpers import ROOT
+from PIL import Image
 
 from numpy_transformer.cli.lesson import headline
 from numpy_transformer.course.lessons.files import lessons_in
@@ -21,8 +24,10 @@ def gallery():
 def picture(path, name):
     """One picture as HTML."""
     if not dark(path).exists():
-        return f'<a href="{path.name}"><img src="{path.name}" alt="{name.replace("_", " ")}" height="150"></a>'
-    text = drawings.text_of(name).replace('"', "&quot;")
+        with Image.open(path) as plot:
+            text = html.escape(plot.text.get("Description") or name.replace("_", " "))
+        return f'<a href="{path.name}"><img src="{path.name}" alt="{text}" height="150"></a>'
+    text = html.escape(drawings.text_of(name))
     source = f'<source media="(prefers-color-scheme: dark)" srcset="{dark(path).name}">'
     return f'<a href="{path.name}"><picture>{source}<img src="{path.name}" alt="{text}" height="150"></picture></a>'
 

@@ -2,7 +2,7 @@
 
 import math
 
-from .values import short
+from .values import number, short
 
 
 def graph_of_scalars(c):
@@ -18,18 +18,19 @@ def graph_of_scalars(c):
         ("w₂", 0.7, 3.0, w2, du * x2, ()),
         ("x₂", 0.7, 1.7, x2, du * w2, ()),
         ("b", 0.7, 0.1, b, du, ()),
-        ("w₁ x₁", 2.9, 4.95, w1 * x1, du, ("w₁", "x₁")),
-        ("w₂ x₂", 2.9, 2.35, w2 * x2, du, ("w₂", "x₂")),
-        (c.word("sum"), 5.1, 2.5, u, du, ("w₁ x₁", "w₂ x₂", "b")),
-        ("y = tanh u", 7.2, 2.5, y, dy, (c.word("sum"),)),
-        ("r = y − 1", 9.2, 2.5, r, dy, ("y = tanh u",)),
-        ("L = r r", 11.1, 2.5, r * r, 1.0, ("r = y − 1",))]
+        ("p₁ = w₁ x₁", 2.6, 4.95, w1 * x1, du, ("w₁", "x₁")),
+        ("p₂ = w₂ x₂", 2.6, 2.35, w2 * x2, du, ("w₂", "x₂")),
+        ("s = p₁ + p₂", 4.7, 2.9, w1 * x1 + w2 * x2, du, ("p₁ = w₁ x₁", "p₂ = w₂ x₂")),
+        ("u = s + b", 6.7, 2.5, u, du, ("s = p₁ + p₂", "b")),
+        ("y = tanh u", 8.5, 2.5, y, dy, ("u = s + b",)),
+        ("r = y − 1", 10.3, 2.5, r, dy, ("y = tanh u",)),
+        ("L = r r", 12.6, 2.5, r * r, 1.0, ("r = y − 1", "r = y − 1"))]         # r is used twice
     areas = {}
     for name, x, height, value, derivative, inputs in nodes:
         role = "parameter" if name in ("w₁", "w₂", "b") else "plain"
-        area = areas[name] = c.box(x, height, 1.4 if inputs else 0.8, 0.35 + 0.2 * max(1, len(inputs)), name, role)
-        c.note(x, area.top[1] + 0.05, short(value), va="bottom", role="ink")
-        c.note(x, area.bottom[1] - 0.07, short(derivative), va="top", role="gradient")
+        area = areas[name] = c.box(x, height, 1.3 if inputs else 0.8, 0.35 + 0.2 * max(1, len(inputs)), name, role)
+        c.note(x, area.top[1] + 0.05, number(value, 3) if inputs else short(value), va="bottom", role="ink")
+        c.note(x, area.bottom[1] - 0.07, number(derivative, 3), va="top", role="gradient")
         for n, part in enumerate(inputs):
             both_ways(c, areas[part].right, (area.left[0], area.y + 0.28 * ((len(inputs) - 1) / 2 - n)))
     c.note(7.6, 5.7, c.word("above"), ha="left", role="ink")
@@ -73,7 +74,7 @@ def scalars_and_arrays(c):
 
 
 def linear_backward(c):
-    columns = {"x": (1.2, 3, 4, "plain"), "W": (3.6, 4, 2, "parameter"), "b": (5.6, 1, 2, "parameter"), "y": (8.0, 3, 2, "plain")}
+    columns = {"x": (1.2, 4, 3, "plain"), "W": (3.6, 3, 2, "parameter"), "b": (5.6, 1, 2, "parameter"), "y": (8.0, 4, 2, "plain")}
     shapes = {"x": "(B, d_in)", "W": "(d_in, d_out)", "b": "(d_out,)", "y": "(B, d_out)"}
     formulas = {"x": "dx = dy Wᵀ", "W": "dW = xᵀ dy", "b": "db = sum(dy)", "y": "dy"}
     areas = {}

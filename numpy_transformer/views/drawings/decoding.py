@@ -27,10 +27,10 @@ KEPT = 2
 
 def beam_search(c):
     """Each step extends the kept hypotheses and keeps the two most probable ones. The probabilities of words are given."""
-    the, a, one, dog, cat, ran, sat = c.word("words").split()
-    following = {(): {the: 0.5, a: 0.4, one: 0.1},          # text -> probabilities of the next word
-                 (the,): {dog: 0.4, cat: 0.35}, (a,): {cat: 0.9, dog: 0.1},
-                 (the, dog): {ran: 0.5, sat: 0.4}, (a, cat): {sat: 0.6, ran: 0.3}}
+    the, a, cat, dog, hen, cow, end = c.word("words").split()
+    following = {(): {the: 0.6, a: 0.4},                    # text -> probabilities of the next word
+                 (the,): {cat: 0.4, dog: 0.3, hen: 0.3}, (a,): {cow: 0.9, hen: 0.1},
+                 (the, cat): {end: 1.0}, (a, cow): {end: 1.0}}
     tails = {(): (1.3, 2.5)}
     kept = {(): 1.0}
     c.box(0.75, 2.5, 1.1, 0.5, c.word("start"))

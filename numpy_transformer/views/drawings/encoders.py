@@ -33,7 +33,7 @@ def classifier(c):
         else:
             c.note(after.right[0] + 0.15, y, c.word("left_out"), ha="left")
     vector = c.cells(8.55, 2.35, 1, 3, "plain", shades=[np.mean(SHADES[1:4], 0)])
-    linear = c.box(9.9, 2.35, 1.05, 0.8, c.word("linear"), "parameter")
+    linear = c.box(9.9, 2.35, 1.05, 1.35, c.word("linear"), "parameter")
     c.arrow(mean.right, vector.left)
     c.arrow(vector.right, linear.left)
     c.arrow(linear.right, (10.75, 2.35))
@@ -76,7 +76,7 @@ def patches(c):
     for at in (0, 4, 8):
         c.arrow((0.1 + 0.3 * at, 1.1), (0.1 + 0.3 * at, 3.5), head=False, width=2.6)
         c.arrow((0.1, 1.1 + 0.3 * at), (2.5, 1.1 + 0.3 * at), head=False, width=2.6)
-    encoder = c.box(10.1, 2.3, 1.1, 3.3, c.word("encoder"), "parameter")
+    encoder = c.box(10.1, 2.75, 1.1, 4.2, c.word("encoder"), "parameter")
     linear = c.box(7.6, 2.3, 0.9, 3.3, c.word("linear"), "parameter")
     for n in range(4):
         row, column = divmod(n, 2)
@@ -90,8 +90,11 @@ def patches(c):
         c.arrow((linear.right[0], y), token.left)
         c.arrow(token.right, (encoder.left[0], y))
     c.arrow(picture.right, (3.1, 2.3))
-    c.arrow(encoder.right, (11.0, 2.3))
-    c.text(11.1, 2.3, c.word("class"), ha="left")
+    first = c.cells(8.8, 4.55, 1, 3, "parameter", shades=[SHADES[4]])
+    c.note(first.left[0] - 0.12, first.y, c.word("class_token"), ha="right")
+    c.arrow(first.right, (encoder.left[0], first.y))
+    c.arrow((encoder.right[0], first.y), (11.0, first.y))
+    c.text(11.1, first.y, c.word("class"), ha="left")
     for x, key in ((1.3, "image"), (5.2, "patches"), (8.8, "tokens")):
         c.note(x, 0.35, c.word(key), va="top")
 
@@ -134,22 +137,22 @@ def tags_and_vectors(c):
 
 def span(c):
     question, text = c.word("question").split(), c.word("passage").split()
-    starts, ends = softmax([0.2, 0.1, 0.3, 3.0, 0.8]), softmax([0.1, 0.0, 0.2, 0.9, 3.2])
-    width = 1.12
-    words = [*question, "[sep]", *text]
+    starts, ends = softmax([0.2, 0.1, 0.3, 3.0, 0.8, -0.5]), softmax([0.1, 0.0, 0.2, 0.9, 3.2, -0.5])
+    width, before = 0.98, len(question) + 2                 # the text comes after [CLS], the question and [SEP]
+    words = ["[CLS]", *question, "[SEP]", *text, "[SEP]"]
     encoder = c.box(width * len(words) / 2, 1.5, width * len(words) - 0.1, 0.6, c.word("encoder"), "parameter")
     for n, word in enumerate(words):
         x = width * (n + 0.5)
         answer = word in c.word("answer").split()
         box = c.box(x, 0.45, width - 0.12, 0.5, word, "weight" if answer else "plain", strength=2 if answer else 1)
         c.arrow(box.top, (x, encoder.bottom[1]))
-        at = n - len(question) - 1
+        at = n - before
         if at >= 0:
             for shift, p, base in ((0, starts[at], 3.6), (0, ends[at], 2.2)):
                 c.cells(x + shift, base + 0.45 * p, 1, 1, "weight", size=0.9 * p, width=0.5, shades=[[0.6]])
                 c.note(x, base - 0.14, f"{p:.2f}", role="weight")
-    left = width * (len(question) + 1) - 0.05
+    left = width * before - 0.05
     c.text(left, 3.7, c.word("start"), ha="right")
     c.text(left, 2.3, c.word("end"), ha="right")
-    c.brace((0.05, 0.1), (width * len(question) - 0.05, 0.1), c.word("is_question"), "below")
-    c.brace((width * (len(question) + 1) + 0.05, 0.1), (width * len(words) - 0.05, 0.1), c.word("is_text"), "below")
+    c.brace((width + 0.05, 0.1), (width * (before - 1) - 0.05, 0.1), c.word("is_question"), "below")
+    c.brace((width * before + 0.05, 0.1), (width * len(words) - 0.05, 0.1), c.word("is_text"), "below")

@@ -57,4 +57,4 @@ def grouped_queries(c):
 
 
 def subscript(n):
-    return "₁₂₃₄"[n]
+    return "₀₁₂₃"[n]

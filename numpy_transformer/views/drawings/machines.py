@@ -5,8 +5,8 @@ MACHINES = 4
 
 def ring(c):
     start = [[1] * MACHINES for _ in range(MACHINES)]       # how many machines' gradients each part of each machine sums
-    scattered = passed_on(start, first=0, add=True)
-    gathered = passed_on(scattered, first=1, add=False)
+    scattered = passed_on(start, first=-1, add=True)
+    gathered = passed_on(scattered, first=0, add=False)
     states = [("start", start), ("scattered", scattered), ("gathered", gathered)]
     for n, (key, state) in enumerate(states):
         x = 1.9 + 4.05 * n
@@ -18,12 +18,13 @@ def ring(c):
             areas.append(c.cells(left, y, 1, MACHINES, size=0.37, values=[state[machine]],
                                  roles=[["gradient" if full else "muted" for full in complete]],
                                  shades=[[0.35 * full for full in complete]]))
-            c.note(left, y + (0.35 if machine < 2 else -0.35), c.word("machine", n=machine + 1))
+            c.note(left, y + (0.35 if machine < 2 else -0.35), c.word("machine", n=machine))
         one, two, three, four = areas
-        c.back(one.right, two.left)
-        c.back(two.bottom, three.top)
-        c.back(three.left, four.right)
-        c.back(four.top, one.bottom)
+        if key != "gathered":
+            c.back(one.right, two.left)
+            c.back(two.bottom, three.top)
+            c.back(three.left, four.right)
+            c.back(four.top, one.bottom)
     c.note(5.95, 0.35, c.word("counts"), va="top")
 
 
@@ -50,10 +51,13 @@ def sharding(c):
         y = 4.3 - 1.1 * n
         c.text(0, y, c.word(f"plan_{key}"), ha="left")
         for machine in range(MACHINES):
-            held = [[part not in sharded or quarter == machine for quarter in range(MACHINES)] for part in parts]
-            c.cells(3.7 + 1.65 * machine, y, len(parts), MACHINES, size=0.24, width=0.32,
-                    roles=[[roles[part] if there else "muted" for there in row] for part, row in zip(parts, held, strict=True)],
-                    shades=[[0.4 * there for there in row] for row in held])
+            top = y + 0.4
+            for part, size in parts.items():
+                held = [part not in sharded or quarter == machine for quarter in range(MACHINES)]
+                height = 0.05 * size
+                c.cells(3.7 + 1.65 * machine, top - height / 2, 1, MACHINES, size=height, width=0.32,
+                        roles=[[roles[part] if there else "muted" for there in held]], shades=[[0.4 * there for there in held]])
+                top -= height
         each = sum(size / (MACHINES if part in sharded else 1) for part, size in parts.items())
         c.text(10.3, y, c.word("bytes", n=f"{each:.0f}"))
     for n, part in enumerate(parts):

@@ -10,7 +10,7 @@ from .values import number
 def embedding_plus_position(c):
     tokens = c.word("tokens").split()
     vectors = np.array([[0.5, -0.3, 0.8, 0.1], [0.9, 0.4, -0.6, 0.2], [0.5, -0.3, 0.8, 0.1]])
-    angles = np.arange(3)[:, None] / 100.0 ** (np.arange(0, 4, 2) / 4)
+    angles = np.arange(3)[:, None] / 10000.0 ** (np.arange(0, 4, 2) / 4)
     table = np.stack([np.sin(angles), np.cos(angles)], -1).reshape(3, 4)
     columns = ((2.1, vectors, "parameter", "embedding"), (5.75, table, "plain", "position"),
                (9.4, vectors + table, "ink", "input"))

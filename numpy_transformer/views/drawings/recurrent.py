@@ -49,4 +49,6 @@ def attention_over_states(c):
     c.arrow((0.45, -0.1), (0.45, -0.2), (6.95, -0.2), (6.95, -0.1), role="muted", head=False, width=1.1)
     c.arrow(decoder.left, (8.2, 0.8), (8.2, -0.55), (3.7, -0.55), (3.7, -0.2), role="query")
     c.note(5.9, -0.75, c.word("compare"), va="top")
-    c.arrow(context.right, (11.4, 2.7), (11.4, 0.8), decoder.right)
+    logits = c.box(12.0, 1.75, 1.1, 0.7, c.word("logits"))
+    c.arrow(context.right, (12.0, 2.7), logits.top, role="value")
+    c.arrow(decoder.right, (12.0, 0.8), logits.bottom, role="query")

@@ -12,10 +12,10 @@ def softmax_and_loss(c):
     exps = np.exp(logits)
     p = softmax(logits)
     one_hot = np.eye(3)[target]
-    columns = [(1.9, logits, "plain", "logits"), (4.1, exps, "plain", "exps"), (6.7, p, "weight", "probabilities")]
-    areas = [c.cells(x, 3.0, 3, 1, role, size=0.5, width=0.95, values=[[number(v)] for v in numbers])
-             for x, numbers, role, _ in columns]
-    for area, (x, _, _, key) in zip(areas, columns, strict=True):
+    columns = [(1.9, logits, "plain", "logits", 2), (4.1, exps, "plain", "exps", 2), (6.7, p, "weight", "probabilities", 3)]
+    areas = [c.cells(x, 3.0, 3, 1, role, size=0.5, width=0.95, values=[[number(v, digits)] for v in numbers])
+             for x, numbers, role, _, digits in columns]
+    for area, (x, _, _, key, _) in zip(areas, columns, strict=True):
         c.text(x, 4.05, c.word(key), bold=True)
     for n, word in enumerate(c.word("classes").split()):
         c.text(1.2, areas[0].row(n).y, word, ha="right", bold=n == target)
@@ -27,15 +27,16 @@ def softmax_and_loss(c):
     c.arrow(areas[2].right, loss.left)
     c.note((areas[2].right[0] + loss.left[0]) / 2, 3.22, f"−log {number(p[target], 3)}")
     c.note(6.7, 1.95, c.word("sum"))
-    lower = [(4.9, p, "weight"), (6.7, one_hot, "muted"), (1.9, p - one_hot, "gradient")]
-    left, right, gradient = [c.cells(x, 0.4, 3, 1, role, size=0.5, width=0.95, values=[[number(v)] for v in numbers])
-                                      for x, numbers, role in lower]
+    lower = [(4.9, p, "weight", 3), (6.7, one_hot, "muted", 0), (1.9, p - one_hot, "gradient", 3)]
+    left, right, gradient = [c.cells(x, 0.4, 3, 1, role, size=0.5, width=0.95, values=[[number(v, digits)] for v in numbers])
+                             for x, numbers, role, digits in lower]
     c.text(5.8, 0.4, "−", bold=True)
     c.note(6.7, 1.32, c.word("one_hot"))
     c.text(4.9, 1.32, "p", "weight")
-    c.back(loss.bottom, (loss.x, 0.4), right.right)
-    c.back(left.left, gradient.right)
-    c.note(3.4, 0.62, "dz = p − one-hot", role="gradient")
+    both = c.panel(5.8, 0.53, 3.2, 2.15)
+    c.back(loss.bottom, (loss.x, 0.4), (both.right[0], 0.4))
+    c.back((both.left[0], 0.4), gradient.right)
+    c.note(3.28, 0.62, "dz = p − one-hot", role="gradient")
     c.back(gradient.top, areas[0].bottom)
 
 
@@ -64,7 +65,7 @@ def optimizer_step(c):
 
 
 def accumulation(c):
-    sizes = [4, 4, 4]
+    sizes = [5, 3, 4]
     total = sum(sizes)
     c.text(0, 5.1, c.word("large", n=total), bold=True, ha="left")
     batch = c.cells(1.95, 4.3, 1, total, size=0.32)
@@ -72,7 +73,7 @@ def accumulation(c):
     step = c.box(8.7, 4.3, 1.5, 0.6, c.word("step"), "parameter")
     c.back(batch.right, gradient.left)
     c.arrow(gradient.right, step.left)
-    c.text(0, 3.3, c.word("small", n=len(sizes), size=sizes[0]), bold=True, ha="left")
+    c.text(0, 3.3, c.word("small", sizes=", ".join(map(str, sizes))), bold=True, ha="left")
     joint = c.circle(6.9, 1.75, role="gradient")
     step = c.box(8.7, 1.75, 1.5, 0.6, c.word("step"), "parameter")
     for n, size in enumerate(sizes):

@@ -9,7 +9,7 @@ def tokens(c):
     pieces = c.word("pieces").split()
     sentence = "".join(pieces).replace("␣", " ")
     c.text(0, 5.1, f"“{sentence}”", bold=True, ha="left")
-    cut(c, 4.48, "words", sentence.split())
+    cut(c, 4.48, "words", sentence.split(), gap=LETTER)
     cut(c, 3.86, "pieces", pieces, role="ink")
     cut(c, 3.24, "characters", list(sentence.replace(" ", "␣")))
     cut(c, 2.62, "bytes", hexadecimal(sentence))
@@ -18,14 +18,14 @@ def tokens(c):
     cut(c, 0.43, "bytes", hexadecimal("고양이"))               # Hangul itself is not in the font
 
 
-def cut(c, y, kind, parts, width=None, role="plain"):
-    """A row of tokens with their number. Each is as wide as its letters, or `width` letters."""
+def cut(c, y, kind, parts, width=None, role="plain", gap=0):
+    """A row of tokens with their number. Each is as wide as its letters, or `width` letters; a gap takes the place of a space."""
     c.text(1.55, y, c.word(f"kind_{kind}"), ha="right")
     left = 1.8
     for part in parts:
         wide = LETTER * (width or (1 if kind == "bytes" else len(part)))
         c.box(left + wide / 2, y, wide - 0.06, 0.42, part, role, strength=1.3)
-        left += wide
+        left += wide + gap
     c.note(9.4, y, c.word("count", n=len(parts)), ha="left")
 
 
