@@ -14,8 +14,8 @@
 # ## 1. Tokens and vectors
 #
 # A **token** is one element of a sequence. In a text it is a word or a piece of a word. A network computes with
-# numbers, so each token gets a **vector**, a list of numbers that are called features. Below, "Anna" is (1, 0, 0, 0)
-# because Anna is a person. In a trained network the vectors are longer, and training finds them.
+# numbers, so each token gets a **vector**, a list of numbers that are called features. Below, "Anna" is (1, 0, 0, 0),
+# a person. In a trained network the vectors are longer, and training finds them.
 
 # %% Four tokens, and a vector for each
 import numpy as np
@@ -129,10 +129,10 @@ claim("the package's attention computes the same, if the queries are doubled bef
       np.allclose(attention(2 * q, k, v), y))
 
 # %% [markdown]
-# The output of "her" now says that this token stands for a person.
+# So the output of "her" says that this token stands for a person.
 #
-# A Transformer computes keys and values with such tables too. The numbers in them are **parameters**: they start as
-# random numbers, and training changes them until the tokens ask useful questions.
+# A Transformer computes keys and values with such tables too. The numbers in them are **parameters**, often called
+# weights too: they start as random numbers, and training changes them until the tokens ask useful questions.
 #
 # A model that writes text must not read tokens that come later, because it has not written them yet. A **mask** sets
 # their scores to minus infinity, and the exponential of that is exactly 0.

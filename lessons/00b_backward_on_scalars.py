@@ -158,10 +158,10 @@ class Value:
         self.sources = sources              # the values that it was computed from
         self.slopes = slopes                # its derivative with respect to each of them
 
-    def __add__(self, other):
+    def __add__(self, other):               # Python calls this for a + b
         return Value(self.number + other.number, (self, other), (1.0, 1.0))
 
-    def __mul__(self, other):
+    def __mul__(self, other):               # and this for a * b
         return Value(self.number * other.number, (self, other), (other.number, self.number))
 
     def tanh(self):

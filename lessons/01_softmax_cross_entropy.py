@@ -99,7 +99,7 @@ def log_softmax(z):
 
 def cross_entropy(z, targets):
     log_p = log_softmax(z)
-    return -log_p[np.arange(len(z)), targets].mean()
+    return -log_p[np.arange(len(z)), targets].mean()        # of row t, the entry in column targets[t]
 
 
 gaps = np.linspace(0, 150, 301, dtype=np.float32)

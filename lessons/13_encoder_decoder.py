@@ -294,7 +294,8 @@ axes = picture.subplots()
 styles = {("post", 1): "C1:", ("post", 100): "C1-", ("pre", 1): "C0:", ("pre", 100): "C0-"}
 for (norm, warmup), losses in curves.items():
     smooth = np.convolve(losses, np.ones(10) / 10, "valid")
-    axes.plot(np.arange(10, 301), smooth, styles[norm, warmup], label=f"{norm}-norm, {'warm-up' if warmup > 1 else 'no warm-up'}")
+    name = f"{norm}-norm, {'warm-up' if warmup > 1 else 'no warm-up'}"
+    axes.plot(np.arange(10, 301), smooth, styles[norm, warmup], label=name)
 axes.axhline(np.log(8), color="0.6", linewidth=1, label="guessing among eight digits")
 axes.set(xlabel="step", ylabel="loss (mean of 10 steps)", title="Learning to copy with four blocks on each side")
 axes.legend()

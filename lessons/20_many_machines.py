@@ -160,8 +160,8 @@ claim("batch statistics: centered in two parts, the rows 1 and 11 become equal, 
 # - **All-gather** takes another n - 1 rounds. The complete chunks travel around the ring once more and replace the
 #   incomplete ones.
 #
-# The drawing counts how many terms each chunk contains. In the next cell, the entries of the four ranks' vectors are 1, 10,
-# 100 and 1000, so the digits of a sum say whose terms it contains.
+# The drawing counts how many terms each chunk contains. In the next cell, the entries of the four ranks' vectors are 1,
+# 10, 100 and 1000, so the digits of a sum say whose terms it contains.
 
 # %% The two halves of the ring, round by round
 drawing("ring")

@@ -163,7 +163,8 @@ claim("without latency, the efficiency tends to 1 / (1 + 4 f / (3 t β)) for bot
 claim("with 64 times as many tokens on each machine, 1,024 accelerators become efficient",
       efficiency(1024, 2048, FAST, INFINIBAND) < 0.3 and efficiency(1024, 131072, FAST, INFINIBAND) > 0.9)
 over_machines("weak_scaling", {title: (n, 100 * values) for title, values in weak.items()}, "efficiency (%)",
-              yscale="linear", ylim=(0, 105), title="Weak scaling of the mid model, estimated: one fixed batch per machine")
+              yscale="linear", ylim=(0, 105),
+              title="Weak scaling of the mid model, estimated: one fixed batch per machine")
 machines = np.arange(1, 1025)
 strong = {"ideal: n times as fast": (n, n)}
 for sequences in (1024, 64):                # of 128 tokens, on two cores and Ethernet

@@ -2,9 +2,12 @@ import io
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
+from PIL import Image
 
 import numpy_transformer as nt
 from numpy_transformer import views
+from numpy_transformer.views.save import write_figure
 
 TABLE = nt.SinusoidalPositionalEncoding(16, 30).table
 ROWS = [{"step": n, "loss": 3 / n, **({"validation": 4 / n} if n % 20 == 0 else {})} for n in range(1, 101)]
@@ -104,3 +107,18 @@ def test_the_bars_of_an_exercise_follow_each_other():
     spans = {group.get_label(): [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in group]
              for group in axes.containers}
     assert spans == {"pass": [(0, 2), (0, 0)], "fail": [(2, 3), (0, 4)], "todo": [(3, 6), (4, 4)]}
+
+
+def test_a_saved_figure_says_what_it_shows(tmp_path):
+    figure = Figure()
+    figure.suptitle("Two\nruns")
+    left, right = figure.subplots(1, 2)
+    left.set(title="Loss", xlabel="step", ylabel="nats")
+    image = right.imshow([[0, 1]])
+    right.set(title="Weights")
+    figure.colorbar(image, label="weight")
+    said = "Two runs; Loss: nats over step; Weights"
+    with Image.open(write_figure(figure, tmp_path / "a.png")) as picture:
+        assert picture.text["Description"] == said
+    assert f"<dc:description>{said}</dc:description>" in write_figure(figure, tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert b"/Subject (Two runs; Loss: nats over step; Weights)" in write_figure(figure, tmp_path / "a.pdf").read_bytes()

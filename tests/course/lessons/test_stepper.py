@@ -1,9 +1,11 @@
 """Moving between the cells of a lesson with --step: back, to a cell, again; and the variables that are found there."""
 
+import itertools
 import os
 import re
 import shutil
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -153,9 +155,22 @@ def test_at_a_question_variables_and_expressions_are_no_guesses(steps):
          "this the first?  < the answer: no", "y< No, that is not it.", "the answer: no It is the second.")
 
 
+def test_where_a_number_is_wanted_words_are_asked_again(steps):
+    source = LESSON.replace('"two", "Because', '2.5, "Because')
+    said(steps("g 5", "many", "3", "2.4999", "", source=source).out,
+         "many< Please answer with a number:  3< No, that is not it", "2.4999< correct: 2.5 Because it")
+
+
+def test_the_time_at_a_question_is_no_time_of_the_cell(steps, monkeypatch):
+    calls = itertools.count(0, 100)             # each look at the clock is 100 seconds after the one before
+    monkeypatch.setattr(time, "perf_counter", lambda: next(calls))
+    out = steps("g 5", "one", "two", "g 4", "g 6", "p count", "").out
+    said(out, "two< correct", "p count<", "cell 5 is run first, without output (about 300 s)")       # 200 of 500 s were at the question
+
+
 def test_at_a_question_one_may_ask_what_can_be_typed_and_quit(steps):
-    out = steps("g 5", "?", "q").out
-    assert out.count("v, p EXPR and q work at a question") == 2 and "No, that is not it" not in out
+    out = steps("g 5", "?", "b", "q").out
+    assert out.count("v, p EXPR and q work at a question") == 3 and "No, that is not it" not in out
     said(out, "?<", "Your answer:  q<", "stopped at cell 5 of 6")
 
 
