@@ -54,7 +54,7 @@ claim("each of the 4 tokens has a vector of 4 features", x.shape == (len(tokens)
 # The second step takes the exponential exp(score) and divides by the sum of all exponentials. exp(x) is 2.718 to the
 # power of x. It is always positive: exp(0) = 1, exp(1) = 2.718, exp(-1) = 1 / 2.718, and the more negative x is, the
 # closer exp(x) is to 0. The scores 3, 1 and 0 have the exponentials 20.1, 2.7 and 1.0. Their sum is 23.8, so the first
-# weight is 20.1 / 23.8 = 0.84. This operation is called softmax, and lesson 01 explains why it is a good choice.
+# weight is 20.1 / 23.8 = 0.84. This is called softmax, and lesson 01 says why it is a good choice.
 
 # %% A question, three catalog entries, three books
 #                   winter  mountains  sea
@@ -70,7 +70,6 @@ scores = np.array([sum(question * entry) for entry in catalog])                 
 weights = np.exp(scores) / sum(np.exp(scores))
 answer = sum(weight * book for weight, book in zip(weights, books))
 show(scores=scores, weights=weights, answer=answer)
-drawing("library")                                              # another library, with other weights
 claim("the scores are 3, 1 and 0", scores == [3, 1, 0])
 claim("the weights are positive and sum to 1", [weights.min() > 0, np.isclose(weights.sum(), 1)])
 claim("the answer is close to what the first book says", abs(answer - books[0]) < [4, 2],
@@ -80,8 +79,8 @@ predict("Another question has the dot product 0 with every entry. Which weight, 
 
 # %% [markdown]
 # This is attention. The question is called the **query** q, the catalog entries are the **keys** k, and the contents of
-# the books are the **values** v. Attention never picks a single book. It takes a mean of all, with weights that can be
-# very unequal. If a score changes a little, the answer changes a little too, and training depends on that.
+# the books are the **values** v. Attention does not pick one book. It takes a mean of all, with weights that can be
+# very unequal. If a score changes a little, the answer changes a little, and training depends on that.
 #
 # ## 3. A sentence is its own library
 #
@@ -94,12 +93,13 @@ predict("Another question has the dot product 0 with every entry. Which weight, 
 # feature of the same number, and adds up these rows. "her" has a 1 in the feature pronoun and 0 elsewhere, so its query
 # is the row of the pronouns, (3, 0, 0, 0).
 #
-# Matrix products do the three steps for all tokens at once. Entry (t, s) of `q @ k.T` is the dot product of query t and
-# key s. With a row of weights for each token in a table P, row t of `P @ v` is the mean of all values with the weights
-# of token t. The whole of attention is three lines. (In practice the scores are first divided by the root of the number
-# of features: lesson 05b.)
+# Matrix products do all three steps at once. In `k.T` the rows of k are columns. Entry (t, s) of `q @
+# k.T` is the dot product of query t and key s. With a row of weights for each token in a table P, row t of `P @ v` is
+# the mean of all values with the weights of token t. The whole of attention is three lines. (In practice the scores are
+# first divided by the square root of the number of features: lesson 05b.)
 
 # %% Each token looks things up in its own sentence
+drawing("library")                                              # query, keys and values of another library
 #              person action thing pronoun: what is looked for by
 W = np.array([[0.0,   0.0,   0.0,  0.0],            # a person
               [3.0,   0.0,   3.0,  0.0],            # an action
@@ -124,12 +124,12 @@ claim('"lost" divides most of its weight equally between Anna and key',
       [P[1, 0] > 0.45, np.isclose(P[1, 0], P[1, 3])])
 claim("loops over the tokens compute the same outputs", np.allclose(y, [
     sum(np.exp(q[t] @ k[s]) * v[s] for s in range(4)) / sum(np.exp(q[t] @ k[s]) for s in range(4)) for t in range(4)]))
-attention = nt.ScaledDotProductAttention()                      # divides the scores by 2, the root of 4 features
+attention = nt.ScaledDotProductAttention()                      # divides the scores by 2, the square root of 4
 claim("the package's attention computes the same, if the queries are doubled beforehand",
       np.allclose(attention(2 * q, k, v), y))
 
 # %% [markdown]
-# So the output of "her" says that this token stands for a person.
+# So the output of "her" says that it stands for a person.
 #
 # A Transformer computes keys and values with such tables too. The numbers in them are **parameters**, often called
 # weights too: they start as random numbers, and training changes them until the tokens ask useful questions.
@@ -151,11 +151,11 @@ claim("the package's mask hides the same tokens", np.allclose(attention(2 * q, k
 # %% [markdown]
 # ## 4. The Transformer of 2017
 #
-# You need not understand this list and its drawings yet. They are a map of the course, and each word comes back in the
-# lesson that is named beside it.
+# You need not understand this list and its drawings yet. The list is a map of the course: each of its words comes back
+# in the lesson that is named beside it.
 #
 # The Transformer translates. Its **encoder** reads the source sentence, and its **decoder** writes the translation, one
-# token at a time. Both are stacks of N equal blocks. The parts are these:
+# token at a time. Both are stacks of N equal blocks:
 #
 # * An **embedding** table turns each token into a vector of D numbers (lesson 03), to which a **positional encoding**
 #   is added, because attention alone does not notice the order of the tokens (lesson 04).

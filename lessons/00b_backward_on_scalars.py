@@ -80,8 +80,8 @@ predict("c = a b with a = 3 and b = 5. What is dc/da?", 5, why="If a grows by h,
 # dL/dy from here on.
 #
 # Forward computes L in seven lines. Backward starts at the end with dL = 1, because L grows by h if L grows by h, and
-# goes through the lines in reverse order. A line that computed c from a and b knows dc by now. It gives a the
-# product of dc and the derivative of c with respect to a, and the same to b:
+# goes through the lines in reverse order. A line that computed c from a and b knows dc by now. The gradient
+# of a is dc times the derivative of c with respect to a, and that of b is found in the same way:
 #
 #     L = r r          dr = dL r + dL r = 2 r = -1.417
 #     r = y - target   dy = dr                = -1.417
@@ -94,10 +94,10 @@ predict("c = a b with a = 3 and b = 5. What is dc/da?", 5, why="If a grows by h,
 #                      dx1 = dp1 w1           = -0.649
 #
 # r appears twice in its line. If it grows, both factors grow, and the two changes of L come together: so r receives two
-# products, and they are added. A sum gives its own gradient to both sides. A product p = a b gives
-# dp b to a, and dp a to b.
+# products, and they are added. A sum gives its own gradient to both sides. In a product p = a b, the
+# factor a gets dp b, and the factor b gets dp a.
 #
-# That is all of backward. Each line was visited once, and all gradients are known. Their signs say what to do: a larger
+# That is all of backward. Each line was visited once. Their signs say what to do: a larger
 # w1 or b makes the loss smaller, and so does a smaller w2. **Gradient descent** moves each of these three numbers
 # against its gradient, by a small factor lr, the **learning rate**, times the gradient.
 
@@ -145,8 +145,9 @@ claim("a step against the gradients lowers the loss", after < L, f"from {L:.3f} 
 # Backward walks through this graph from the loss to the inputs. There are two rules:
 #
 # * **Gradients add up.** A value that was used twice receives a product from each use, so it is `+=` and not `=`.
-# * **A value waits for all its uses.** It may pass its gradient on only when the gradient is complete. So `order` puts
-#   every value after its sources, and backward takes this list from its end. Such an order is called topological.
+# * **A value waits for all its uses.** It may pass its gradient on only when the gradient is complete. So the method
+#   `order` puts every value after its sources, and backward takes this list from its end. Such an order is called
+#   topological.
 
 # %% Values that know how they were computed
 class Value:

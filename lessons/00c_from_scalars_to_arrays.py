@@ -2,9 +2,8 @@
 # # 00c From scalars to arrays
 #
 # The class `Value` of lesson 00b finds the gradients of any expression, one number at a time. For the millions of
-# numbers of a network, that would be far too slow. NumPy computes with whole arrays instead. In this lesson you write
-# the same network twice, with scalars and with arrays, where you write backward yourself. Every layer
-# of this package works like that.
+# numbers of a network, that would be far too slow. NumPy computes with whole arrays instead. This lesson has the same
+# network twice: with scalars, and with arrays, whose backward is written by hand, as in every layer of this package.
 #
 # The cell below repeats `Value` in short form. The three functions under it lead from arrays of numbers to arrays of
 # values and back.
@@ -69,36 +68,6 @@ def relative_error(a, b):
     return np.linalg.norm(a - b) / np.linalg.norm(b)
 
 
-# %% [markdown]
-# ## 1. The gradient of an array
-#
-# Two shoppers buy three kinds of fruit in two shops. The array x has the kilograms of one order, with a row for each
-# shopper. W has the price of each kind in each shop, and b the delivery fee of each shop. In shop 0 an order of shopper
-# 0 costs y_00 = 1 + 2 · 3 + 1 · 4 + 0.5 · 8 = 15, which is the fee b_0 plus row 0 of x times column 0 of W. The matrix
-# product gives all four bills at once: y = x @ W + b. A layer that computes this is called **Linear**.
-#
-# (The numbers stand in the next cell.) Shopper 0 orders once in shop 0, so the total L of all orders contains
-# 1 · y_00, and if this bill rises by h, L rises by 1 h. In general L = the sum of orders_nf y_nf over the shoppers n
-# and the shops f. So the derivative of L with respect to y_nf is the number of orders, and we call this array dy.
-#
-# The **gradient of an array** is an array of the same shape. Each of its entries is the derivative of L with respect to
-# the entry in the same place. dW, for example, says for each price how much the total rises if this price rises by 1.
-#
-# The graph of values has an arrow for each use of a value, and backward adds up what comes along the arrows. So we
-# ask how often each entry is used:
-#
-# * The fee b_f is used in the bills of both shoppers: NumPy repeats it for each row (**broadcasting**). So db_f is a
-#   sum over the rows, the number of orders in shop f.
-# * The price W_df is used in both rows, multiplied by x_nd. So dW_df is the sum over n of x_nd dy_nf, the kilograms of
-#   kind d that shop f sells.
-# * The amount x_nd is used in both shops. So dx_nd is the sum over f of dy_nf W_df, the cost of one more kilogram in
-#   each order of shopper n.
-#
-# For example, dW_01 = 2 · 3 + 1 · 1 = 7, which is column 0 of x times column 1 of dy. A matrix product multiplies rows
-# by columns, so x has to be transposed: dW = x.T @ dy. As in lesson 00b, what was used several times receives a sum.
-
-# %% Forward and backward in four lines, and the graph that they replace
-drawing("scalars_and_arrays")
 #             apples  pears  cherries
 x = np.array([[2.0,   1.0,   0.5],                  # one order of shopper 0
               [1.0,   0.0,   2.0]])                 # one order of shopper 1
@@ -110,14 +79,46 @@ b = np.array([1.0, 2.5])                            # delivery
 dy = np.array([[1.0, 3.0],                          # orders of shopper 0 in each shop
                [2.0, 1.0]])                         # orders of shopper 1
 
+# %% [markdown]
+# ## 1. The gradient of an array
+#
+# Two shoppers buy three kinds of fruit in two shops. The array x has the kilograms of one order, with a row for each
+# shopper. W has the price of each kind in each shop, and b the delivery fee of each shop. In shop 0 an order of shopper
+# 0 costs y_00 = 1 + 2 · 3 + 1 · 4 + 0.5 · 8 = 15, which is the fee b_0 plus row 0 of x times column 0 of W. The matrix
+# product gives all four bills at once: y = x @ W + b. A layer that computes this is called **Linear**.
+#
+# (The numbers stand above.) Shopper 0 orders once in shop 0, so the total L of all orders contains
+# 1 · y_00, and if this bill rises by h, L rises by 1 h. In general L = the sum of orders_nf y_nf over the shoppers n
+# and the shops f. So the derivative of L with respect to y_nf is the number of orders, and we call this array dy.
+#
+# The **gradient of an array** is an array of the same shape. Each of its entries is the derivative of L with respect to
+# the entry in the same place. dW, for example, says for each price how much the total rises if this price rises by 1.
+#
+# The graph of values has an arrow for each use of a value, and backward adds up what comes along the arrows. So we
+# ask how often each entry is used:
+#
+# * The fee b_f is used in the bills of both shoppers: NumPy repeats it for each row (**broadcasting**). So db_f is a
+#   sum over the rows, the number of orders in shop f.
+# * The price W_kf, which is W[k, f], is used in both rows, multiplied by x_nk. So dW_kf is the sum over n of
+#   x_nk dy_nf, the kilograms of kind k that shop f sells.
+# * The amount x_nk is used in both shops. So dx_nk is the sum over f of dy_nf W_kf, the cost of one more kilogram in
+#   each order of shopper n.
+#
+# For example, dW_01 = 2 · 3 + 1 · 1 = 7, which is column 0 of x times column 1 of dy. A matrix product multiplies rows
+# by columns, so x has to be transposed, its columns made rows: dW = x.T @ dy. As in lesson 00b, what was used several
+# times receives a sum.
+
+# %% Forward and backward in four lines, and the graph that they replace
+drawing("scalars_and_arrays")
+
 
 def linear(x, W, b):
     """The outputs of a Linear in plain loops, for numbers and for values."""
     y = np.empty((len(x), len(b)), dtype=object)
     for n, f in np.ndindex(y.shape):
         y[n, f] = b[f]
-        for d in range(len(W)):
-            y[n, f] = y[n, f] + x[n, d] * W[d, f]
+        for k in range(len(W)):
+            y[n, f] = y[n, f] + x[n, k] * W[k, f]
     return y
 
 
@@ -126,7 +127,7 @@ predict("Shop 0 raises its fee b_0 by 1. By how much does the total L rise?", 3,
 y = x @ W + b                               # forward
 db = dy.sum(axis=0)                         # b was added to every row
 dW = x.T @ dy                               # W multiplied every row of x
-dx = dy @ W.T                               # each x_nd was multiplied by row d of W
+dx = dy @ W.T                               # each x_nk was multiplied by row k of W
 show(y=y, db=db, dW=dW, dx=dx)
 scalars = values(x), values(W), values(b)
 L = sum((linear(*scalars) * values(dy)).ravel(), Value(0.0))
@@ -304,11 +305,11 @@ claim("y = x + f(x): dx = dy + f.backward(dy)", relative_error(dx, dX) < 1e-13)
 claim("without the first dy, it would be wrong", relative_error(dx - dy, dX) > 0.1)
 
 # %% [markdown]
-# **Not used at all.** In lesson 00 a mask gave later tokens the weight 0. The output of the first token, y_0 = the sum
-# of P_0s v_s, then stays the same whatever the value of a later token is. So if L depends on y_0 alone, it does not
-# react to v_1 and v_2, and their gradients are 0. Backward says the same: v_s receives P_0s dy_0, which is 0 dy_0. This
-# is why a mask makes gradients exactly zero. The same holds for its key: the mask replaces its score, whatever that
-# was. Only the way through y_0 is cut. The output y_2 sees v_2, so a loss that uses y_2 gives v_2 a gradient.
+# **Not used at all.** In lesson 00 a mask gave later tokens the weight 0. The output of the first token, y[0] = the sum
+# of P[0, s] v[s] over all tokens s, then stays the same whatever the value of a later token is. So if L depends on y[0]
+# alone, it does not react to v[1] and v[2], and their gradients are 0. Backward says the same: v[s] gets P[0, s] dy[0],
+# here 0 dy[0]. This is why a mask makes gradients exactly zero. The same holds for its key: the mask replaces its
+# score, whatever that was. But y[2] sees v[2], so a loss that uses y[2] gives v[2] a gradient.
 
 # %% A mask makes a gradient zero
 later = np.triu(np.ones((3, 3), bool), 1)           # True where token s is later than token t

@@ -97,8 +97,8 @@ figure("scaling", picture)
 # The model is a `CausalLanguageModel`: embeddings and positions, a block with attention, and an output layer (lesson 12
 # puts it together). Its attention has two heads. A head is one attention as in lesson 05, with matrices of its own that
 # compute q, k and v (lesson 07). In the only block, every head reads the embedding of each word with its position. So
-# the animal is known only at its own position, and a head has to look there, for at least five of the six animals. The
-# loss counts only the last word: all other targets are 0, the token that the loss ignores.
+# the animal is known only at its own position, and a head has to look there, with the exception of one animal at most.
+# The loss counts only the last word: all other targets are 0, the token that the loss ignores.
 
 # %% The sentences and the training, with three seeds
 SOUNDS = {"cat": "meowed", "dog": "barked", "cow": "mooed", "bird": "sang", "frog": "croaked", "lion": "roared"}

@@ -105,7 +105,7 @@ def is_unfit(guess, answer):
     """Returns True for a guess that is no answer: neither yes nor no where one of them is wanted, or without a number."""
     if yes_or_no(answer):
         return not yes_or_no(guess)
-    return is_numeric(answer) and not re.search(r"\d", in_digits(guess))
+    return is_numeric(answer) and not re.search(r"\d", words_as_numbers(guess))
 
 
 def ask_in_notebook(question):
@@ -122,16 +122,21 @@ def agrees(guess, answer):
     """
     if yes_or_no(answer):
         return yes_or_no(guess) == yes_or_no(answer)
-    given, wanted = normalized(guess), normalized(answer)
-    if is_numeric(answer):
-        given = [part for part in normalized(in_digits(guess)) if isinstance(part, float)]
+    if not is_numeric(answer):
+        return normalized(guess) == normalized(answer)
+    return any(are_numbers(text, answer) for text in (in_digits(guess), in_digits(words_as_numbers(guess))))
+
+
+def are_numbers(guess, answer):
+    """Returns True if the numbers in a guess are those of the answer. A single one may be repeated."""
+    given, wanted = [part for part in normalized(guess) if isinstance(part, float)], normalized(answer)
     if isinstance(answer, float) and FRACTION.search(guess):
         number, divisor = FRACTION.search(guess).groups()
         given = [float(number) / float(divisor or 100)]
     if isinstance(answer, float):
         decimals = len(str(answer).partition(".")[2])
         given = [round(number, decimals) for number in given]
-    return given == wanted
+    return given == wanted or len(wanted) == 1 and set(given) == set(wanted)
 
 
 def is_numeric(answer):
@@ -140,14 +145,21 @@ def is_numeric(answer):
 
 
 def in_digits(guess):
-    """Returns a guess with powers computed, such as 2 ** 3 or 2^3, "2.5 million" as 2500000, and a word such as "two" as 2."""
+    """Returns a guess with powers computed, such as 2 ** 3 or 2^3, and "2.5 million" as 2500000."""
     scales = {word: 1000 ** n for n, word in enumerate(lesson_words("question.scales").split(), 1)}
     guess = re.sub(r"(\d+) *(?:\*\*|\^) *(\d\d?)(?!\d)", lambda found: str(int(found[1]) ** int(found[2])), guess.lower())
     guess = re.sub(rf"(\d[\d.]*) +({'|'.join(scales)})\b", lambda found: f"{float(found[1]) * scales[found[2]]:.0f}", guess)
-    if not re.search(r"\d", guess):
-        for number, word in enumerate(lesson_words("question.numbers").split()):
-            guess = re.sub(rf"\b{word}\b", str(number), guess)
     return guess
+
+
+def words_as_numbers(guess):
+    """Returns a guess with words such as "two", "a half" and "minus three" as numbers."""
+    guess = guess.lower()
+    words = [(word, str(n)) for n, word in enumerate(lesson_words("question.numbers").split())]
+    words += [(word, f"1/{n}") for n, word in enumerate(lesson_words("question.shares").split(), 2)]
+    for word, number in words:
+        guess = re.sub(rf"\b{word}\b", number, guess)
+    return re.sub(rf"\b{lesson_words('question.minus')} +(?=\d)", "-", re.sub(r"\b1 +(?=1/)", "", guess))
 
 
 def yes_or_no(text):

@@ -18,17 +18,17 @@ def graph_of_scalars(c):
         ("w₂", 0.7, 3.0, w2, du * x2, ()),
         ("x₂", 0.7, 1.7, x2, du * w2, ()),
         ("b", 0.7, 0.1, b, du, ()),
-        ("p₁ = w₁ x₁", 2.6, 4.95, w1 * x1, du, ("w₁", "x₁")),
-        ("p₂ = w₂ x₂", 2.6, 2.35, w2 * x2, du, ("w₂", "x₂")),
-        ("s = p₁ + p₂", 4.7, 2.9, w1 * x1 + w2 * x2, du, ("p₁ = w₁ x₁", "p₂ = w₂ x₂")),
-        ("u = s + b", 6.7, 2.5, u, du, ("s = p₁ + p₂", "b")),
-        ("y = tanh u", 8.5, 2.5, y, dy, ("u = s + b",)),
-        ("r = y − 1", 10.3, 2.5, r, dy, ("y = tanh u",)),
-        ("L = r r", 12.6, 2.5, r * r, 1.0, ("r = y − 1", "r = y − 1"))]         # r is used twice
+        ("p₁ = w₁ x₁", 2.4, 4.95, w1 * x1, du, ("w₁", "x₁")),
+        ("p₂ = w₂ x₂", 2.4, 2.35, w2 * x2, du, ("w₂", "x₂")),
+        ("s = p₁ + p₂", 4.2, 2.9, w1 * x1 + w2 * x2, du, ("p₁ = w₁ x₁", "p₂ = w₂ x₂")),
+        ("u = s + b", 6.0, 2.5, u, du, ("s = p₁ + p₂", "b")),
+        ("y = tanh u", 7.6, 2.5, y, dy, ("u = s + b",)),
+        ("r = y − 1", 9.2, 2.5, r, dy, ("y = tanh u",)),
+        ("L = r r", 11.1, 2.5, r * r, 1.0, ("r = y − 1", "r = y − 1"))]         # r is used twice
     areas = {}
     for name, x, height, value, derivative, inputs in nodes:
         role = "parameter" if name in ("w₁", "w₂", "b") else "plain"
-        area = areas[name] = c.box(x, height, 1.3 if inputs else 0.8, 0.35 + 0.2 * max(1, len(inputs)), name, role)
+        area = areas[name] = c.box(x, height, 1.25 if inputs else 0.8, 0.35 + 0.2 * max(1, len(inputs)), name, role)
         c.note(x, area.top[1] + 0.05, number(value, 3) if inputs else short(value), va="bottom", role="ink")
         c.note(x, area.bottom[1] - 0.07, number(derivative, 3), va="top", role="gradient")
         for n, part in enumerate(inputs):
@@ -48,21 +48,21 @@ def both_ways(c, start, end, apart=0.06):
 def scalars_and_arrays(c):
     c.text(2.2, 4.75, c.word("scalars"), bold=True)
     c.text(8.7, 4.75, c.word("arrays"), bold=True)
-    inputs = [(0.7, 3.95 - 1.1 * i) for i in range(4)]
-    outputs = [(3.7, 3.4 - 1.1 * j) for j in range(3)]
+    inputs = [(0.7, 3.4 - 1.1 * i) for i in range(3)]
+    outputs = [(3.7, 2.85 - 1.1 * j) for j in range(2)]
     for x, y in inputs:
         for column, height in outputs:
             c.arrow((x + 0.24, y), (column - 0.24, height), role="muted", width=1)
     for n, (x, y) in enumerate(inputs):
-        c.circle(x, y, f"x{'₁₂₃₄'[n]}", radius=0.26)
+        c.circle(x, y, f"x{'₀₁₂'[n]}", radius=0.26)
     for n, (x, y) in enumerate(outputs):
-        c.circle(x, y, f"y{'₁₂₃'[n]}", radius=0.26)
-    c.back((3.7, 0.1), (0.7, 0.1))
-    c.note(2.2, -0.1, c.word("each"), va="top")
+        c.circle(x, y, f"y{'₀₁'[n]}", radius=0.26)
+    c.back((3.7, 0.5), (0.7, 0.5))
+    c.note(2.2, 0.3, c.word("each"), va="top")
     for y, d, role in ((3.4, "", "ink"), (1.2, "d", "gradient")):
-        x = c.cells(6.5, y, 1, 4, "gradient" if d else "plain")
-        w = c.cells(8.7, y, 4, 3, "gradient" if d else "parameter")
-        out = c.cells(10.8, y, 1, 3, "gradient" if d else "plain")
+        x = c.cells(6.5, y, 2, 3, "gradient" if d else "plain")
+        w = c.cells(8.7, y, 3, 2, "gradient" if d else "parameter")
+        out = c.cells(10.8, y, 2, 2, "gradient" if d else "plain")
         for area, letter in ((x, "x"), (w, "W"), (out, "y")):
             c.text(area.x, area.top[1] + 0.2, d + letter, role)
         if not d:

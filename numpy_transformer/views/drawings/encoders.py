@@ -138,7 +138,7 @@ def tags_and_vectors(c):
 def span(c):
     question, text = c.word("question").split(), c.word("passage").split()
     starts, ends = softmax([0.2, 0.1, 0.3, 3.0, 0.8, -0.5]), softmax([0.1, 0.0, 0.2, 0.9, 3.2, -0.5])
-    width, before = 0.98, len(question) + 2                 # the text comes after [CLS], the question and [SEP]
+    width, before = 0.96, len(question) + 2                 # the text comes after [CLS], the question and [SEP]
     words = ["[CLS]", *question, "[SEP]", *text, "[SEP]"]
     encoder = c.box(width * len(words) / 2, 1.5, width * len(words) - 0.1, 0.6, c.word("encoder"), "parameter")
     for n, word in enumerate(words):

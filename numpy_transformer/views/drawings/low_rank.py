@@ -6,8 +6,8 @@ def low_rank(c):
     frozen = c.cells(5.0, 4.2, 6, 6, "muted", size=0.25)
     a = c.cells(3.6, 1.4, 6, 2, "parameter", size=0.25)
     b = c.cells(6.4, 1.4, 2, 6, "parameter", size=0.25)
-    joint = c.circle(9.0, 3.0)
-    y = c.cells(10.8, 3.0, 1, 6, size=0.25)
+    joint = c.circle(8.9, 3.0)
+    y = c.cells(10.6, 3.0, 1, 6, size=0.25)
     for area, name in ((x, "x"), (frozen, c.word("frozen")), (a, "A (d_in, r)"), (b, "B (r, d_out)"), (y, "y = x W + b + s h B")):
         c.text(area.x, area.top[1] + 0.22, name)
     up, down = 0.07, -0.07                              # the gradient's way is below that of the numbers, or beside it

@@ -30,8 +30,8 @@ def attention_over_states(c):
     tokens = c.word("tokens").split()
     weights = softmax(np.array([0.2, 2.0, 0.4, -0.4]))
     before = None
-    context = c.box(10.0, 2.7, 1.9, 0.7, c.word("context"), "value", strength=1.6)
-    decoder = c.box(10.0, 0.8, 1.9, 0.7, c.word("decoder"), "query")
+    context = c.box(9.6, 2.7, 1.9, 0.7, c.word("context"), "value", strength=1.6)
+    decoder = c.box(9.6, 0.8, 1.9, 0.7, c.word("decoder"), "query")
     for n, (token, weight) in enumerate(zip(tokens, weights, strict=True)):
         x = 1.0 + 1.8 * n
         state = c.box(x, 0.8, 1.1, 0.7, f"h{'₁₂₃₄'[n]}", "value")
@@ -45,10 +45,10 @@ def attention_over_states(c):
     c.note(4.6, 3.15, c.word("weights"), role="weight")
     c.arrow((6.95, 2.0), (7.05, 2.0), (7.05, 3.4), (6.95, 3.4), role="muted", head=False, width=1.1)
     c.arrow((7.05, 2.7), context.left, role="value", width=2.4)
-    c.note(8.05, 2.92, c.word("sum"))
+    c.note(7.85, 2.92, c.word("sum"))
     c.arrow((0.45, -0.1), (0.45, -0.2), (6.95, -0.2), (6.95, -0.1), role="muted", head=False, width=1.1)
     c.arrow(decoder.left, (8.2, 0.8), (8.2, -0.55), (3.7, -0.55), (3.7, -0.2), role="query")
     c.note(5.9, -0.75, c.word("compare"), va="top")
-    logits = c.box(12.0, 1.75, 1.1, 0.7, c.word("logits"))
-    c.arrow(context.right, (12.0, 2.7), logits.top, role="value")
-    c.arrow(decoder.right, (12.0, 0.8), logits.bottom, role="query")
+    logits = c.box(11.2, 1.75, 1.1, 0.7, c.word("logits"))
+    c.arrow(context.right, (11.2, 2.7), logits.top, role="value")
+    c.arrow(decoder.right, (11.2, 0.8), logits.bottom, role="query")

@@ -32,7 +32,7 @@ def softmax_and_loss(c):
                              for x, numbers, role, digits in lower]
     c.text(5.8, 0.4, "−", bold=True)
     c.note(6.7, 1.32, c.word("one_hot"))
-    c.text(4.9, 1.32, "p", "weight")
+    c.note(4.9, 1.32, "p")
     both = c.panel(5.8, 0.53, 3.2, 2.15)
     c.back(loss.bottom, (loss.x, 0.4), (both.right[0], 0.4))
     c.back((both.left[0], 0.4), gradient.right)

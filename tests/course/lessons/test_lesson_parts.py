@@ -128,12 +128,13 @@ def test_minutes_count_words_and_lines_of_code():
 @pytest.mark.parametrize("guess, answer, right", [
     ("3", 3, True), ("4", 3, False), ("3.0", 3, True), ("(2, 1, 8)", (2, 1, 8), True), ("2 1 8", (2, 1, 8), True),
     ("2, 18", (2, 1, 8), False), ("1,024", 1024, True), ("[.25]", [0.25], True), ("7, 28", "7 and 28", True),
-    ("", 3, False), ("two", 2, True), ("the third of three, so 3", 3, True), ("2**10", 1024, True), ("2^10", 1024, True),
+    ("", 3, False), ("two", 2, True), ("minus one", -1, True), ("one third each", 0.33, True), ("a half", 0.25, False),
+    ("0.33, 0.33, 0.33", 0.33, True), ("0.33 0.34", 0.33, False), ("two rows, 8 columns", (2, 8), True), ("the third of three, so 3", 3, True), ("2**10", 1024, True), ("2^10", 1024, True),
     ("2.5 billion", 2_500_000_000, True), ("2.5 million", 2_500_000_000, False), ("1.18", 1.2, True), ("1.26", 1.2, False),
     ("1.2", 1, False), ("0.3333", 0.33, True),
     ("154 digits", 154, True), ("token 4", 4, True), ("0 to 4", 4, False), ("digits", 154, False), ("yes 3", "yes", True),
     ("y", "yes", True), ("n", "yes", False), ("No.", "no", True), ("", "no", False),
-    ("1/3", 0.33, True), ("2 / 3", 0.33, False), ("50 %", 0.5, True), ("half", 0.5, False), ("1/2", 0.5, True),
+    ("1/3", 0.33, True), ("2 / 3", 0.33, False), ("50 %", 0.5, True), ("half", 0.5, True), ("1/2", 0.5, True),
     ("Yes!", "yes", True), ("-1", 1, False), ("exp(-3)", "exp(-3)", True), ("2/3", "2/3", True)])
 def test_an_answer_counts_by_its_words_and_numbers(guess, answer, right, capsys, monkeypatch):
     guesses = iter([guess, ""])
