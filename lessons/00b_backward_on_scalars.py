@@ -8,6 +8,11 @@
 #
 # This lesson assumes nothing about derivatives. You first go through a network of a single neuron with a pencil. Then a
 # program of fifty lines does the same for any expression. (A scalar is a single number, not a list or a table.)
+#
+# A neuron multiplies its inputs by weights, which are learned numbers here, and adds another one, the bias. The
+# function tanh squeezes the sum between -1 and 1: tanh(0) = 0, tanh(1) = 0.76, tanh(3) = 0.995.
+#
+#     y = tanh(w1 x1 + w2 x2 + b)
 
 # %% One neuron
 import math
@@ -39,11 +44,6 @@ print(f"  output {neuron(x1, x2, w1, w2, b):.3f}, target {target}, loss {loss_of
 
 # %% [markdown]
 # ## 1. What a derivative is
-#
-# A neuron multiplies its inputs by weights, which are learned numbers here, and adds another one, the bias. The
-# function tanh squeezes the sum between -1 and 1: tanh(0) = 0, tanh(1) = 0.76, tanh(3) = 0.995.
-#
-#     y = tanh(w1 x1 + w2 x2 + b)
 #
 # How does y react to w2? Increase w2 by a small h, and divide the change of y by h. As h becomes smaller, this ratio
 # approaches a fixed number, the **derivative** of y with respect to w2, written dy/dw2. Here it is about -1.83. So if
@@ -127,6 +127,7 @@ numbers = dict(x1=x1, x2=x2, w1=w1, w2=w2, b=b)
 by_pencil = dict(x1=dx1, x2=dx2, w1=dw1, w2=dw2, b=db)
 h = 1e-6
 for name, gradient in by_pencil.items():
+    # the loss of the same numbers, but with this one a little larger, and a little smaller
     up, down = (loss_of(**{**numbers, name: numbers[name] + step}) for step in (h, -h))
     claim(f"d{name} is the change of L divided by the change of {name}", abs((up - down) / (2 * h) - gradient) < 1e-8,
           f"{gradient:.3f}")

@@ -56,7 +56,7 @@ class Value:
 
 def values(array):
     """A Value for each number, in an array of the same shape."""
-    return np.vectorize(Value, otypes=[object])(array)
+    return np.vectorize(Value, otypes=[object])(array)              # calls Value for each number
 
 
 def grads(values):

@@ -11,7 +11,7 @@ class RepetitionPenalty:
     """Makes the tokens that a text already has less likely: positive logits are divided by the penalty, others multiplied.
 
     Parameters: penalty : float; 1 changes nothing, and values below 1 make these tokens more likely
-    Source: Keskar et al. 2019, section 4.1.
+    Source: Keskar et al. 2019, section 4.1, which divides all logits; the two cases are those of transformers.
     """
 
     def __init__(self, penalty: float) -> None:
