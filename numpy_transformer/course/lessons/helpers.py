@@ -11,6 +11,7 @@ from .words import lesson_words
 from .wrapping import terminal_width, wrapped
 
 FRACTION = re.compile(r"(-?\d+(?:\.\d+)?) ?(?:/ ?([1-9]\d*)|%)")
+POWER = re.compile(r"(?<![\d.])(\d{1,9}) *(?:\*\*|\^) *(\d\d?)(?![\d.])")
 
 # Set while a lesson is stepped through:
 ask = None                                      # asks a question in the terminal
@@ -124,12 +125,13 @@ def agrees(guess, answer):
         return yes_or_no(guess) == yes_or_no(answer)
     if not is_numeric(answer):
         return normalized(guess) == normalized(answer)
-    return any(are_numbers(text, answer) for text in (in_digits(guess), in_digits(words_as_numbers(guess))))
+    return are_numbers(guess, answer) or are_numbers(words_as_numbers(guess), answer)
 
 
 def are_numbers(guess, answer):
     """Returns True if the numbers in a guess are those of the answer. A single one may be repeated."""
-    given, wanted = [part for part in normalized(guess) if isinstance(part, float)], normalized(answer)
+    guess, wanted = in_digits(guess), normalized(answer)
+    given = [part for part in normalized(guess) if isinstance(part, float)]
     if isinstance(answer, float) and FRACTION.search(guess):
         number, divisor = FRACTION.search(guess).groups()
         given = [float(number) / float(divisor or 100)]
@@ -147,9 +149,8 @@ def is_numeric(answer):
 def in_digits(guess):
     """Returns a guess with powers computed, such as 2 ** 3 or 2^3, and "2.5 million" as 2500000."""
     scales = {word: 1000 ** n for n, word in enumerate(lesson_words("question.scales").split(), 1)}
-    guess = re.sub(r"(\d+) *(?:\*\*|\^) *(\d\d?)(?!\d)", lambda found: str(int(found[1]) ** int(found[2])), guess.lower())
-    guess = re.sub(rf"(\d[\d.]*) +({'|'.join(scales)})\b", lambda found: f"{float(found[1]) * scales[found[2]]:.0f}", guess)
-    return guess
+    guess = POWER.sub(lambda found: str(int(found[1]) ** int(found[2])), guess.lower())
+    return re.sub(rf"(\d+(?:\.\d+)?) +({'|'.join(scales)})\b", lambda found: f"{float(found[1]) * scales[found[2]]:.0f}", guess)
 
 
 def words_as_numbers(guess):

@@ -131,6 +131,10 @@ def test_again_draws_the_same_numbers_and_keeps_the_variables(steps):
     said(out, "count is 1", "r<", "count is 2", "(True, 2)", "this cell is text")
 
 
+def test_a_lesson_begins_with_its_minutes_and_says_how_to_come_back(steps):
+    said(steps("q").out, "About 5 minutes of reading, in 6 cells, and the questions.", "g N goes to cell N.", "cell 1 of 6")
+
+
 def test_a_wrong_guess_may_be_tried_again_and_enter_gets_the_answer_and_why(steps):
     out = steps("g 5", "one", "three", "", "r", "one", "Two").out
     said(out, "one< No, that is not it. Try again, or press Enter for the answer:  three< No, that", "the answer: two",
