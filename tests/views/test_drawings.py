@@ -3,13 +3,17 @@
 import itertools
 import re
 import warnings
+from collections import Counter
 
 import numpy as np
 import pytest
+from helpers import ROOT
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
+import numpy_transformer as nt
+from numpy_transformer.course.lessons.files import lessons_in
 from numpy_transformer.texts import texts_of
 from numpy_transformer.views import drawings
 from numpy_transformer.views.drawings.canvas import Canvas
@@ -180,3 +184,28 @@ def test_the_test_sees_a_text_that_is_not_readable():
     for part in ("'two' covers 'one'", "'wide word' is cut", "'crossed' is crossed", "'A' has too little",
                  "'outside' does not lie"):
         assert any(line.startswith(part) for line in found), part
+
+
+def said_in(name):
+    """Returns the texts of a drawing in the order in which they were drawn, with plain minus signs."""
+    return [text.get_text().replace("−", "-") for text in drawings.draw(name).axes[0].texts]
+
+
+def test_the_drawn_positions_are_those_of_the_package():
+    numbers = Counter(said_in("embedding_plus_position"))
+    assert Counter(f"{value:.2f}" for value in nt.SinusoidalPositionalEncoding(4, 3).table.ravel()) <= numbers
+
+
+def test_the_drawn_ring_completes_chunk_r_at_rank_r_and_then_all():
+    start, scattered, gathered = np.array([text for text in said_in("ring") if text.isdecimal()], int).reshape(3, 4, 4)
+    assert (start == 1).all() and (gathered == 4).all()
+    assert np.array_equal(scattered == 4, np.eye(4, dtype=bool))
+
+
+def test_the_drawn_beam_search_is_that_of_the_lesson():
+    lesson = lessons_in(ROOT / "lessons")["13b"].read_text(encoding="utf-8")
+    table = eval("dict" + re.search(r"Table(\(start=.*cow.*\))", lesson)[1])
+    drawn = list(table["start"].items())
+    drawn += [(word, p * q) for before, p in table["start"].items() for word, q in table[before].items()]
+    words, numbers = zip(*[(word, f"{p:.2f}") for word, p in drawn])
+    assert Counter(words + numbers) <= Counter(said_in("beam_search"))
