@@ -1,6 +1,7 @@
 """numpy-transformer demo: checks the gradients, trains two models and draws pictures of them."""
 
 import math
+import shutil
 import time
 
 import numpy as np
@@ -72,8 +73,9 @@ def run(arguments):
     print(wrap(f"{page} shows one training step of the language model, forward and backward, down to every number: open it "
                "in a browser."))
     print(f"\nDone in {time.perf_counter() - started:.0f} seconds.")
-    print(wrap("To go on, type `source .venv/bin/activate` (on Windows, `.venv\\Scripts\\activate`) if you have not done so yet, "
-               "and then `numpy-transformer lesson 00 --step`."))
+    if shutil.which("numpy-transformer") is None:
+        print(wrap("Type `source .venv/bin/activate` (on Windows, `.venv\\Scripts\\activate`) before the next command."))
+    print("To go on: numpy-transformer lesson 00 --step")
     return 0 if all(report.ok for report in reports) else 1
 
 
