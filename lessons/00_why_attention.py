@@ -93,10 +93,10 @@ predict("Another question has the dot product 0 with every entry. Which weight, 
 # feature of the same number, and adds up these rows. "her" has a 1 in the feature pronoun and 0 elsewhere, so its query
 # is the row of the pronouns, (3, 0, 0, 0).
 #
-# Matrix products do all three steps at once. In `k.T` the rows of k are columns. Entry (t, s) of `q @
-# k.T` is the dot product of query t and key s. With a row of weights for each token in a table P, row t of `P @ v` is
-# the mean of all values with the weights of token t. The whole of attention is three lines. (In practice the scores are
-# first divided by the square root of the number of features: lesson 05b.)
+# Matrix products do all three steps at once. In `k.T` the rows of k are columns, and entry (t, s) of `q @ k.T` is the
+# dot product of query t and key s. With a row of weights for each token in a table P, row t of `P @ v` is the mean of
+# all values with the weights of token t. The whole of attention is three lines. (In practice the scores are first
+# divided by the square root of the number of features: lesson 05b.)
 
 # %% Each token looks things up in its own sentence
 drawing("library")                                              # query, keys and values of another library

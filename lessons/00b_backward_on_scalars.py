@@ -94,12 +94,12 @@ predict("c = a b with a = 3 and b = 5. What is dc/da?", 5, why="If a grows by h,
 #                      dx1 = dp1 w1           = -0.649
 #
 # r appears twice in its line. If it grows, both factors grow, and the two changes of L come together: so r receives two
-# products, and they are added. A sum gives its own gradient to both sides. In a product p = a b, the
-# factor a gets dp b, and the factor b gets dp a.
+# products, and they are added. A sum gives its own gradient to both sides. In a product p = a b, the factor a gets dp
+# b, and the factor b gets dp a.
 #
-# That is all of backward. Each line was visited once. Their signs say what to do: a larger
-# w1 or b makes the loss smaller, and so does a smaller w2. **Gradient descent** moves each of these three numbers
-# against its gradient, by a small factor lr, the **learning rate**, times the gradient.
+# That is all of backward. The signs of the gradients say what to do: a larger w1 or b makes the loss smaller, and so
+# does a smaller w2. **Gradient descent** moves each of these three numbers against its gradient, by a small factor lr,
+# the **learning rate**, times the gradient.
 
 # %% The same lines in Python
 drawing("graph_of_scalars")

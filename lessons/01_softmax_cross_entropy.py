@@ -272,8 +272,8 @@ claim("τ = 0.05 chooses the most likely token, τ = 50 hardly distinguishes the
 #
 #     J_ij = dp_i/dz_j = p_i ([i = j] - p_j)
 #
-# where [i = j] is 1 if i = j and 0 otherwise. Section 6 returns dp J without building J. (In
-# the fraction dp_i/dz_j, dp_i is no gradient of L.)
+# where [i = j] is 1 if i = j and 0 otherwise. Section 6 returns dp J without building J. (In the fraction dp_i/dz_j,
+# dp_i is no gradient of L.)
 
 # %% The Jacobian of the first five words
 J = p[:, None] * (np.eye(V) - p)

@@ -107,10 +107,9 @@ figure("scatter_add", picture)
 # ## 3. The factor sqrt(D), and the padding row
 #
 # The paper multiplies embeddings by sqrt(d_model) (Vaswani et al. 2017, section 3.4) and does not say why. Comparing
-# lengths gives a reason. A row drawn from N(0, 1/D), normal numbers with mean 0 and variance 1/D, has length
-# about 1. The sinusoidal position that is added to it has
-# length sqrt(D / 2) (lesson 04), which is 16 for D = 512. Without the factor, the sum would be almost only position.
-# With it, the embedding has length 22.6.
+# lengths gives a reason. A row drawn from N(0, 1/D), normal numbers with mean 0 and variance 1/D, has length about 1.
+# The sinusoidal position that is added to it has length sqrt(D / 2) (lesson 04), which is 16 for D = 512. Without the
+# factor, the sum would be almost only position. With it, the embedding has length 22.6.
 #
 # Why not draw longer rows from the start? Because the same table will also score words (section 4). If the D numbers of
 # a vector h are independent with variance 1, then h · E_i has variance |E_i|², so rows of length 1 give scores

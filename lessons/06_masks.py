@@ -161,7 +161,7 @@ claim("adding -10 and multiplying by 0 leave weight on hidden keys", [ten[3, 0] 
 #
 # ## 4. The inverted mask
 #
-# One of the study notes from which this course was made builds its causal mask as an array to be **added** to the
+# One of the study notes on which this course is based builds its causal mask as an array to be **added** to the
 # scores: 0 = visible, -inf = hidden. Its attention, however, calls `masked_fill(mask == 0, -inf)`, which is meant for
 # masks of 1 and 0, and hides the keys at the zeros. Each of the two functions is right by itself. What do they do
 # together?

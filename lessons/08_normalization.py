@@ -229,7 +229,7 @@ claim("token 0 times 10 has the y of token 0, but token 0 plus 100 has another o
 # %% [markdown]
 # ## 5. n or n - 1, and where eps stands
 #
-# Two of the study notes from which this course was made (000 and 004) compute the standard deviation with `torch.std`,
+# Two of the study notes on which this course is based (000 and 004) compute the standard deviation with `torch.std`,
 # which divides by n - 1, and then divide c by std + eps. The paper divides by n, and so does `torch.nn.LayerNorm`, with
 # eps inside the root. At D = 8, the notes' outputs are 6.5% smaller: the factor is sqrt(7 / 8). Training can
 # compensate for that by a larger γ, but trained weights must be used with the form they were trained with.

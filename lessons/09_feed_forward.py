@@ -123,7 +123,7 @@ claim("finite differences and the complex step confirm dx and the gradient of ev
 # ## 3. How large should the first weights be?
 #
 # `nt.FeedForward` draws its initial weights from the range ±sqrt(6 / (rows + columns)), which is called Xavier
-# initialization (Glorot and Bengio 2010). One of the study notes behind this course draws `randn * 0.1` instead,
+# initialization (Glorot and Bengio 2010). One of the study notes on which this course is based draws `randn * 0.1`,
 # whatever the width. With F = 4 D and inputs of variance 1, Xavier's outputs have a standard deviation of about 0.57
 # for every D. With `randn * 0.1` it grows in proportion to D: about 0.23 for D = 16, the width in that note, and 7.2
 # for D = 512.

@@ -221,8 +221,8 @@ claim("without any norm, values grow more than twentyfold and gradients more tha
 # %% [markdown]
 # With norms, a branch adds a vector of about the same size in each block, however large the stream is, and the stream
 # grows slowly. Without them, the output of a branch grows with its input, so each block multiplies the stream by a
-# factor, and the gradient too. One of the study notes behind this course says that LayerNorm prevents exploding
-# gradients, and this is what it means.
+# factor, and the gradient too. One of the study notes on which this course is based says that LayerNorm prevents
+# exploding gradients. This is what it means.
 #
 # A pre-norm stack ends in one more norm, because nothing has normalized its sum.
 #
@@ -315,12 +315,11 @@ claim("without residual connections the loss stays near log 10", abs(final["no r
 claim("without any norm it is far above log 10", final["no norm", 1] > 10 * np.log(10))
 
 # %% [markdown]
-# Another of the study notes says that residual connections with LayerNorm make training
-# converge faster, and here they do. Xiong et al. (2020, theorem 1)
-# explain the warm-up by a bound for the gradient of the last feed-forward layer at the start. In post-norm it does not
-# depend on the number of blocks N, and in pre-norm it falls like 1 / sqrt(N). They conclude that post-norm needs small
-# steps at the beginning. Still, this is one task, one depth and one learning rate. The Transformer of 2017 was a
-# post-norm network with six blocks on each side, and it was trained with a warm-up.
+# Another study note says that residual connections with LayerNorm make training converge faster, and here they do.
+# Xiong et al. (2020, theorem 1) explain the warm-up by a bound for the gradient of the last feed-forward layer at the
+# start. In post-norm it does not depend on the number of blocks N, and in pre-norm it falls like 1 / sqrt(N). They
+# conclude that post-norm needs small steps at the beginning. Still, this is one task, one depth and one learning rate.
+# The Transformer of 2017 was a post-norm network with six blocks on each side, and it was trained with a warm-up.
 #
 # ## Exercises
 #

@@ -165,8 +165,8 @@ for alpha, expected, best in ((0, "EOS", math.log(0.3)), (0.6, "very good EOS", 
 #
 #     BLEU = 100 exp(min(0, 1 - r / c)) (p_1 p_2 p_3 p_4)^(1/4)
 #
-# where c and r are the numbers of words in all translations and in all references. Without the
-# limit, a translation that only repeats "the" would have nothing but matching words.
+# where c and r are the numbers of words in all translations and in all references. Without the limit, a translation
+# that only repeats "the" would have nothing but matching words.
 
 # %% BLEU in ten lines
 def bleu(translations, references):

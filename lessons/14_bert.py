@@ -161,9 +161,9 @@ claim("data.corrupt draws the same, and returns the chosen positions and the wor
 # The encoder has post-norm blocks. Only the K chosen rows of its output h are needed: they pass a Linear layer, GELU
 # and a LayerNorm, and the output matrix is E again.
 #
-# In backward, three lines are worth a look. Each row of dx is **added** to the row of dh that belongs to its
-# position, so that a position chosen twice gets both gradients. All other rows of dh are 0.
-# And E is used twice, so two gradients are added.
+# In backward, three lines are worth a look. Each row of dx is **added** to the row of dh that belongs to its position,
+# so that a position chosen twice gets both gradients. All other rows of dh are 0. And E is used twice, so two gradients
+# are added.
 
 # %% Each line of backward under its line of forward
 D = 12
