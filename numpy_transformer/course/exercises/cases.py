@@ -132,6 +132,8 @@ def brief(value):
         parts = list(map(brief, value))
         all_equal = len(parts) >= 3 and len(set(parts)) == 1
         return case_words("times", count=len(parts), part=parts[0]) if all_equal else f"[{', '.join(parts)}]"
+    if isinstance(value, dict):
+        return case_words("entries", count=len(value))
     if isinstance(value, Function):
         return case_words("function")
     return str(value.shape if isinstance(value, np.ndarray) else value)
@@ -167,11 +169,13 @@ def factors(exercise, case):
 
 
 def as_float32(value):
-    """Converts float64 arrays to float32 in cases, tuples and lists."""
+    """Converts float64 arrays to float32 in cases, tuples, lists and dictionaries."""
     if isinstance(value, Case):
         return replace(value, inputs=as_float32(value.inputs), calls=as_float32(value.calls), role="float32")
     if isinstance(value, (tuple, list)):
         return type(value)(map(as_float32, value))
+    if isinstance(value, dict):
+        return {key: as_float32(part) for key, part in value.items()}
     return value.astype(np.float32) if getattr(value, "dtype", None) == np.float64 else value
 
 

@@ -134,6 +134,21 @@ class Exercise:
         return self.solution.__name__
 
     @property
+    def entry(self):
+        """The name of what is run in the student's file."""
+        return self.name
+
+    @property
+    def driver(self):
+        """The source that is run after the student's file, in the same names; "" if nothing is."""
+        return ""
+
+    @property
+    def roots(self):
+        """The functions and methods of the student's file whose results are the outputs; () if `entry` is the only one."""
+        return ()
+
+    @property
     def file(self):
         """The name of the student's file, such as ex01_2_softmax_backward.py."""
         words = re.sub(r"(?<!^)([A-Z])", r"_\1", self.name).lower()

@@ -123,12 +123,14 @@ def run_task(source, task, seconds=10, megabytes=1024, stop=lambda: False):
 
 
 def make_request(task, files, seconds, megabytes, **more):
-    job = {"file": task.file, "name": task.exercise.name, "paths": task.exercise.paths, "seconds": seconds,
+    job = {"file": task.file, "name": task.exercise.entry, "paths": task.exercise.paths, "seconds": seconds,
            "processor": max(1, round(0.8 * seconds)), "megabytes": megabytes, "printed": 4 * PRINTED,
            "given": [part.__name__ for part in task.exercise.given], **more}
     job["imported"] = [part.__name__ for part in task.exercise.imported]
     if any(worker.HELPERS.encode() in content for content in files.values()):       # the others do not see that there are any
         job["helpers"] = task.exercise.code_with_given if task.exercise.imported else ""
+    if task.exercise.driver:
+        job |= {"driver": task.exercise.driver, "roots": task.exercise.roots}
     if task.rerun is not None:
         job["rerun"] = task.rerun
     return request(job, *pack(tuple(task.cases)))

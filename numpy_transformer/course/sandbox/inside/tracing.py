@@ -231,10 +231,13 @@ class Tracer:
     def roots(self, name, methods, paths):
         """Returns [line, nodes] for each output: what a function returns, or a class's calls and its attributes."""
         names = [f"{name}.{method}" for method in methods] or [name]
-        outputs = [(self.return_lines.get(each, 0), feeds) for each in names
-                   for feeds in self.returned.get(each) or [set()]]
-        outputs += [(0, self.feeds(ast.parse(f"self.{path}", mode="eval").body)) for path in paths]
-        return [[line, sorted(feeds)] for line, feeds in outputs]
+        attributes = [[0, sorted(self.feeds(ast.parse(f"self.{path}", mode="eval").body))] for path in paths]
+        return self.returned_by(names) + attributes
+
+    def returned_by(self, names):
+        """Returns [line, nodes] for each value that these functions and methods return."""
+        return [[self.return_lines.get(each, 0), sorted(feeds)] for each in names
+                for feeds in self.returned.get(each) or [set()]]
 
 
 def place_of(item):

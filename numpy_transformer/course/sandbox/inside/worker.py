@@ -30,6 +30,7 @@ AT_ONCE, AT_THE_END = range(2)                  # index of a report of a case: a
 NODES, VALUES, TRIED, EDIT = range(4, 8)        # kinds of results of reruns.py
 ENDED = ("", "timeout", "full", "flood", "spoilt")
 READY = b"sandbox\n"
+DRIVER = "driver"                               # the name of a driver in a traceback
 HELPERS = "numpy_transformer.course.helpers"    # the only module of the package that an exercise can import
 
 
@@ -72,13 +73,18 @@ def helper_call(error, path, given):
     return {}
 
 
-def load(source, path, name):
-    """Returns the student's function or class (None if it is missing) and the names that the file defines."""
+def load(source, path, name, driver=""):
+    """Returns the student's function or class (None if it is missing) and the names that the file defines.
+
+    Parameters:
+        driver : source that is run after the file, in its names, and defines what is asked for by what the file defines
+    """
     sys.modules["exercise"] = module = types.ModuleType("exercise")
     lines = source.decode("utf-8", "replace").splitlines(keepends=True)
     linecache.cache[path] = (len(source), None, lines, path)        # for `report_error`
     exec(compile(source, path, "exec"), vars(module))
     names = vars(module)
+    exec(compile(driver, DRIVER, "exec"), names)
     if callable(names.get(name)):
         return names[name], sorted(names)
     return None, sorted(key for key, value in names.items() if callable(value) and not key.startswith("_"))
@@ -143,7 +149,7 @@ def run_task(job, cases, blob, send):
     if "helpers" in job:
         provide(job["helpers"])
     try:
-        target, names = load(source, job["file"], job["name"])
+        target, names = load(source, job["file"], job["name"], job.get("driver", ""))
     except BaseException as error:              # SystemExit too
         return report(LOADING, stage="import", **report_error(error, job["file"]))
     if target is None:

@@ -1,0 +1,1 @@
+"""Build your own Transformer."""

@@ -1,0 +1,70 @@
+"""The package's components under the names and with the constructors of the reference program.
+
+A driver that runs with these names gives the correct results, and with a bug of the zoo in them, that bug's.
+"""
+
+import types
+
+import numpy as np
+
+from ... import layers, models, zoo
+from . import drivers
+
+
+def named(bug=None):
+    """Returns {name: function that builds the package's component in float64}, with a bug of the zoo in it, if there is one."""
+    def ready(module):
+        module = module.astype(np.float64)
+        return module if bug is None else zoo.apply(bug, module)
+
+    return {
+        "CrossEntropyLoss": lambda *settings: ready(layers.CrossEntropyLoss(*settings)),
+        "Linear": lambda d_in, d_out, rng: ready(layers.Linear(d_in, d_out, rng=rng)),
+        "Embedding": lambda vocab_size, d_model, rng: ready(layers.Embedding(vocab_size, d_model, rng=rng)),
+        "LayerNorm": lambda d_model, eps=1e-5: ready(layers.LayerNorm(d_model, eps)),
+        "GELU": lambda: ready(layers.GELU("tanh")),
+        "FeedForward": lambda d_model, d_ff, rng: ready(layers.FeedForward(d_model, d_ff, activation="gelu_tanh", rng=rng)),
+        "Attention": lambda: ready(layers.ScaledDotProductAttention()),
+        "MultiHeadAttention": lambda d_model, num_heads, rng: ready(layers.CrossAttention(d_model, num_heads, rng=rng)),
+        "Block": lambda d_model, num_heads, d_ff, rng: ready(layers.DecoderBlock(
+            d_model, num_heads, d_ff, dropout=0.0, activation="gelu_tanh", rng=rng)),
+        "DecoderBlock": lambda d_model, num_heads, d_ff, rng: ready(layers.CrossAttentionBlock(
+            d_model, num_heads, d_ff, dropout=0.0, activation="gelu_tanh", rng=rng)),
+        "LanguageModel": lambda *sizes: PackageLanguageModel(ready, *sizes),
+        "EncoderDecoder": lambda *sizes: PackageEncoderDecoder(ready, *sizes),
+    }
+
+
+class PackageLanguageModel:
+    """A CausalLanguageModel whose parts have the names of the program's."""
+
+    def __init__(self, ready, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
+        self._model = model = ready(models.CausalLanguageModel(
+            vocab_size, d_model, num_heads=num_heads, num_layers=num_layers, d_ff=d_ff, max_len=max_len, dropout=0.0,
+            activation="gelu_tanh", rng=rng))
+        self.embedding, self.positions = model.embedding, model.positions.weight
+        self.blocks, self.norm = model.decoder.blocks, model.decoder.norm
+        self.forward, self.backward = model.forward, model.backward
+
+
+class PackageEncoderDecoder:
+    """An EncoderDecoder whose parts have the names of the program's."""
+
+    def __init__(self, ready, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self._model = model = ready(models.EncoderDecoder(
+            vocab_size, vocab_size, d_model, num_heads=num_heads, num_layers=num_layers, d_ff=d_ff, max_len=max_len,
+            dropout=0.0, activation="gelu_tanh", positions="learned", tie_weights="embeddings", scale_embedding=False,
+            pad_id=pad_id, rng=rng))
+        self.embedding, self.output = model.target_embedding, model.output
+        self.source_positions, self.target_positions = model.source_positions.weight, model.target_positions.weight
+        self.encoder, self.encoder_norm = model.encoder.blocks, model.encoder.norm
+        self.decoder, self.decoder_norm = model.decoder.blocks, model.decoder.norm
+        self.forward, self.backward = model.forward, model.backward
+
+
+def driven(driver, bug=None):
+    """Returns a driver that runs with the package's components."""
+    names = {**vars(drivers), **named(bug)}
+    names |= {name: types.FunctionType(part.__code__, names, name, part.__defaults__) for name, part in vars(drivers).items()
+              if isinstance(part, types.FunctionType) and part.__module__ == drivers.__name__}
+    return names[driver.__name__]

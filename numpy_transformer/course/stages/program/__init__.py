@@ -1,0 +1,1 @@
+"""The reference program: what a student has written after the last stage."""
