@@ -8,6 +8,10 @@ import types
 import numpy as np
 
 from ... import layers, models, zoo
+from ...decoding import KeyValueCache
+from ...parameter import Parameter
+from ...training import AdamW, NoamSchedule
+from ..exercises.optimizers import after
 from . import drivers
 
 
@@ -25,7 +29,8 @@ def named(bug=None):
         "GELU": lambda: ready(layers.GELU("tanh")),
         "FeedForward": lambda d_model, d_ff, rng: ready(layers.FeedForward(d_model, d_ff, activation="gelu_tanh", rng=rng)),
         "Attention": lambda: ready(layers.ScaledDotProductAttention()),
-        "MultiHeadAttention": lambda d_model, num_heads, rng: ready(layers.CrossAttention(d_model, num_heads, rng=rng)),
+        "MultiHeadAttention": lambda *sizes: ToItself(ready, *sizes) if bug is not None and issubclass(
+            bug.target, layers.SelfAttention) else ready(layers.CrossAttention(*sizes[:2], rng=sizes[2])),
         "Block": lambda d_model, num_heads, d_ff, rng: ready(layers.DecoderBlock(
             d_model, num_heads, d_ff, dropout=0.0, activation="gelu_tanh", rng=rng)),
         "DecoderBlock": lambda d_model, num_heads, d_ff, rng: ready(layers.CrossAttentionBlock(
@@ -33,6 +38,21 @@ def named(bug=None):
         "LanguageModel": lambda *sizes: PackageLanguageModel(ready, *sizes),
         "EncoderDecoder": lambda *sizes: PackageEncoderDecoder(ready, *sizes),
     }
+
+
+class ToItself:
+    """A SelfAttention, where memory is x."""
+
+    def __init__(self, ready, d_model, num_heads, rng):
+        self._layer = layer = ready(layers.SelfAttention(d_model, num_heads, rng=rng))
+        self.query, self.key, self.value, self.output = layer.query, layer.key, layer.value, layer.output
+
+    def forward(self, x, memory, mask=None):
+        return self._layer.forward(x, mask)
+
+    def backward(self, dy):
+        dx = self._layer.backward(dy)
+        return dx, 0 * dx
 
 
 class PackageLanguageModel:
@@ -68,3 +88,30 @@ def driven(driver, bug=None):
     names |= {name: types.FunctionType(part.__code__, names, name, part.__defaults__) for name, part in vars(drivers).items()
               if isinstance(part, types.FunctionType) and part.__module__ == drivers.__name__}
     return names[driver.__name__]
+
+
+def with_bug(part, bug):
+    """Returns what gives the results of a part of a stage with a bug of the zoo in the package's component."""
+    def softmax(z):
+        return zoo.apply(bug, layers.Softmax()).forward(z)
+
+    def softmax_backward(p, dp):
+        layer = zoo.apply(bug, layers.Softmax())
+        layer.remember(p)
+        return layer.backward(dp)
+
+    def adamw_step(w, g, m, v, t, lr, beta1, beta2, eps, weight_decay):
+        return after(zoo.apply(bug, AdamW([Parameter(w)], lr, (beta1, beta2), eps, weight_decay)), g, m, v, t)
+
+    def noam_rate(step, d_model, warmup):
+        return zoo.apply(bug, NoamSchedule(AdamW([Parameter(np.zeros(1))]), d_model, warmup)).rate(step)
+
+    def cached_logits(ids, ends, num_heads, num_layers, arrays):
+        (V, D), d_ff = arrays["embedding.weight"].shape, len(arrays["blocks.0.feed_forward.down.weight"])
+        model = named(bug)["LanguageModel"](V, len(arrays["positions"]), D, num_heads, d_ff, num_layers, 0)
+        drivers.filled(model, arrays)
+        model, cache = model._model.eval(), KeyValueCache()
+        return np.concatenate([model(piece, cache=cache) for piece in np.split(ids, list(ends), axis=-1)], -2)
+
+    own = {target.__name__: target for target in (softmax, softmax_backward, adamw_step, noam_rate, cached_logits)}
+    return own.get(part.name) or driven(part.drives, bug)

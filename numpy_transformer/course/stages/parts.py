@@ -220,7 +220,8 @@ def draw_language_model(rng, n):
     small = SimpleNamespace(V=n.V, D=2 * n.H, F=n.F, H=n.H)
     model = built("LanguageModel", small.V, n.T + 3, small.D, small.H, small.F, 2, 0)
     arrays = arrays_of(model, rng)
-    ids, more = rng.integers(0, n.V, (*n.lead[:-1], n.T)), rng.integers(0, n.V, (*n.lead[:-1], n.T + 1))
+    batch = n.lead[-2:-1]                       # the package's models take one batch axis at most
+    ids, more = rng.integers(0, n.V, (*batch, n.T)), rng.integers(0, n.V, (*batch, n.T + 1))
     return (ids, normal(rng, *ids.shape, n.V), more, normal(rng, *more.shape, n.V), n.H, 2, arrays)
 
 
@@ -376,7 +377,7 @@ def draw_gpt2(rng, n):
                   f"h.{i}.mlp.c_fc.bias": (n.F,), f"h.{i}.mlp.c_proj.weight": (n.F, d), f"h.{i}.mlp.c_proj.bias": (d,)}
     order = [list(names)[i] for i in rng.permutation(len(names))]
     arrays = {f"transformer.{name}": 0.5 * normal(rng, *names[name]) + (".weight" in name and "ln" in name) for name in order}
-    return rng.integers(0, V, (*n.lead[:-1], n.T)), config, arrays
+    return rng.integers(0, V, (*n.lead[-2:-1], n.T)), config, arrays
 
 
 def by_load_pretrained(ids, config, arrays):
