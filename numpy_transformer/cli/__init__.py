@@ -1,7 +1,8 @@
 """The command line: `numpy-transformer COMMAND`, or `python -m numpy_transformer COMMAND`.
 
 greeting.py, parser.py, terminal.py                      no command; what all have in common
-demo.py, lesson.py, exercise.py, figures.py, explore.py  to learn
+demo.py, lesson.py, exercise.py, build.py                to learn
+figures.py, explore.py
 gradcheck.py, gradcheck_own.py, trace.py, zoo.py, bench.py      to check and to measure
 train.py, train_files.py, settings.py                    to train
 generate.py, predict.py, evaluate.py, importing.py, info.py     to use what was trained or published
@@ -30,7 +31,7 @@ LONGEST_ERROR = 2000                            # characters
 
 MODULES = {"demo": ("demo",), "train": ("train",), "importing": ("import", "export"), "generate": ("generate", "translate"),
            "predict": ("classify", "tag", "fill", "embed", "similar"), "evaluate": ("evaluate",), "info": ("info",),
-           "gradcheck": ("gradcheck",), "lesson": ("lesson",), "exercise": ("exercise",), "grade": ("grade",),
+           "gradcheck": ("gradcheck",), "lesson": ("lesson",), "exercise": ("exercise",), "build": ("build",), "grade": ("grade",),
            "trace": ("trace",), "explore": ("explore",), "plot": ("plot",), "figures": ("figures",), "bench": ("bench",),
            "zoo": ("zoo",)}                     # the commands that each module adds
 

@@ -32,12 +32,29 @@ def feedback(exercise, verdict, printed="", width=WIDTH, hints="numpy-transforme
     after = []
     if verdict.status not in ("pass", "missing"):
         after = [f"  {render(Message('verdict.after.hints', command=hints.format(exercise.number)))}"]
+    yield from lines
+    yield from explanation_lines(verdict, width, len(lines) + len(after))
+    yield from after
+    yield from printed_lines(printed, width)
+
+
+def explanation_lines(verdict, width=WIDTH, others=1):
+    """Returns the lines that explain a verdict; those beyond the limit only if they explain a known mistake.
+
+    Parameters:
+        others : number of lines beside these
+    """
+    lines = []
     for line in most_useful_first(verdict):
         is_explanation = isinstance(line, Message) and line.kind in EXPLANATIONS
         wrapped = wrap(render(line), width, "    " if is_explanation else "  ", "    ")
-        if is_explanation or len(lines) < 2 or len(lines) + len(wrapped) + len(after) <= MOST_LINES:
+        if is_explanation or not lines or others + len(lines) + len(wrapped) <= MOST_LINES:
             lines += wrapped
-    yield from lines + after
+    return lines
+
+
+def printed_lines(printed, width):
+    """Yields the first lines of what a student's file printed."""
     if printed.strip():
         yield f"  {render(Message('verdict.after.printed'))}"
         yield from (f"  | {shorten(line, width - 4)}" for line in first_lines(printed))

@@ -140,7 +140,7 @@ class Exercise:
 
     @property
     def driver(self):
-        """The source that is run after the student's file, in the same names; "" if nothing is."""
+        """The source that is run after the student's file, in a copy of its names; "" if nothing is."""
         return ""
 
     @property

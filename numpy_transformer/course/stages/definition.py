@@ -45,6 +45,7 @@ def driver_source(driver, own_file):
     imported = {alias.asname or alias.name: (item, alias) for item in tree.body
                 if isinstance(item, (ast.Import, ast.ImportFrom)) for alias in item.names}
     defined = {item.name: item for item in tree.body if isinstance(item, (ast.FunctionDef, ast.ClassDef))}
+    defined |= {item.targets[0].id: item for item in tree.body if isinstance(item, ast.Assign)}
     used = [driver]
     for name in used:                           # the list grows meanwhile
         inside = {node.id for node in ast.walk(defined[name]) if isinstance(node, ast.Name)} if name in defined else set()

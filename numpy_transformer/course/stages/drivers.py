@@ -1,6 +1,6 @@
 """Drivers: functions of plain arrays that build a stage's classes, run them forward and backward, and return arrays.
 
-A driver's source is run after a student's file, in the same namespace, so that the checker of the exercises can treat a
+A driver's source is run after a student's file, in a copy of its names, so that the checker of the exercises can treat a
 class like any other answer. Here the names are those of the reference program, and in package.py those of the package.
 """
 
@@ -450,7 +450,7 @@ def gradient_errors(part, inputs, rng, randomized=True):
         parameter.data = rng.normal(0.3, 0.5, np.shape(parameter.data)) if randomized else parameter.data
         parameter.grad = np.zeros_like(parameter.data)
     y = part.forward(*inputs)
-    weights = rng.standard_normal(np.shape(y))
+    weights = rng.standard_normal(np.shape(y)) if np.ndim(y) else 1.0       # of a loss, backward takes no argument
     returned = part.backward(*([weights] if np.ndim(y) else []))
     returned = list(returned) if isinstance(returned, (tuple, list)) else [returned]
     floats = [(f"d{name}", x) for name, x in zip("qkv" if len(inputs) > 2 else ("x", "memory"), inputs)
@@ -546,20 +546,23 @@ def gradients_12():
 
 # The whole model
 
-def training_losses(arrays, num_heads, num_layers, inputs, targets, warmup):
+def training(arrays, num_heads, num_layers, inputs, targets, warmup, prompt, count):
+    """Returns the losses of one step for each batch, and the prompt with the most likely tokens that follow it then."""
     model = language_model_of(arrays, num_heads, num_layers)
     width = arrays["embedding.weight"].shape[1]
     optimizer = AdamW(parameters_of(model).values(), 1e-3, (0.9, 0.98), 1e-9, 0.01)
     losses = train(model, CrossEntropyLoss(), optimizer, list(zip(inputs, targets)),
                    lambda n: learning_rate(n, width, warmup))
-    return np.array(losses)
+    return np.array(losses), np.array(generate(model, list(prompt), count, temperature=0))
 
 
-def translation_losses(arrays, num_heads, num_layers, sources, inputs, targets, warmup):
+def training_to_translate(arrays, num_heads, num_layers, sources, inputs, targets, warmup, bos, eos):
+    """Returns the losses of one step for each batch, and the best translation of the first source then."""
     (V, D), d_ff = arrays["embedding.weight"].shape, len(arrays["encoder.0.feed_forward.down.weight"])
     model = EncoderDecoder(V, len(arrays["source_positions"]), D, num_heads, d_ff, num_layers, np.random.default_rng(0))
     model = filled(model, arrays)
     optimizer = AdamW(parameters_of(model).values(), 1e-3, (0.9, 0.98), 1e-9, 0.01)
     losses = train(model, CrossEntropyLoss(0.1, 0), optimizer, list(zip(sources, inputs, targets)),
                    lambda n: learning_rate(n, D, warmup))
-    return np.array(losses)
+    ids, _ = beam_search(model, sources[0, 0], bos, eos, inputs.shape[-1], 2)
+    return np.array(losses), np.array(ids)

@@ -8,9 +8,9 @@ import types
 import numpy as np
 
 from ... import layers, models, zoo
-from ...decoding import KeyValueCache
+from ...decoding import KeyValueCache, beam_search
 from ...parameter import Parameter
-from ...training import AdamW, NoamSchedule
+from ...training import AdamW, NoamSchedule, clip_grad_norm
 from ..exercises.optimizers import after
 from . import drivers
 
@@ -115,3 +115,43 @@ def with_bug(part, bug):
 
     own = {target.__name__: target for target in (softmax, softmax_backward, adamw_step, noam_rate, cached_logits)}
     return own.get(part.name) or driven(part.drives, bug)
+
+
+def training(arrays, num_heads, num_layers, inputs, targets, warmup, prompt, count):
+    """Does what the driver of this name does with the library's model, optimizer and schedule, and without a cache."""
+    part = drivers.filled(named()["LanguageModel"](*sizes_of(arrays, "positions"), num_heads,
+                                                   len(arrays["blocks.0.feed_forward.down.weight"]), num_layers, 0), arrays)
+    losses = losses_of(part._model, arrays["norm.gamma"].size, layers.CrossEntropyLoss(), zip(inputs, targets), warmup)
+    text, model = list(prompt), part._model.eval()
+    for _ in range(count):
+        text.append(int(model(np.array([text]))[0, -1].argmax()))
+    return np.array(losses), np.array(text)
+
+
+def training_to_translate(arrays, num_heads, num_layers, sources, inputs, targets, warmup, bos, eos):
+    """Does what the driver of this name does with the library's model, optimizer, schedule and beam search."""
+    part = drivers.filled(named()["EncoderDecoder"](*sizes_of(arrays, "source_positions"), num_heads,
+                                                    len(arrays["encoder.0.feed_forward.down.weight"]), num_layers, 0), arrays)
+    losses = losses_of(part._model, arrays["decoder_norm.gamma"].size, layers.CrossEntropyLoss(0.1, 0),
+                       zip(sources, inputs, targets), warmup)
+    [[(ids, _)]] = beam_search(part._model.eval(), sources[0, :1], bos, eos, inputs.shape[-1], 2)
+    return np.array(losses), np.array(ids)
+
+
+def sizes_of(arrays, positions):
+    """Returns vocab_size, max_len and d_model of a model with these weights."""
+    return len(arrays["embedding.weight"]), *arrays[positions].shape
+
+
+def losses_of(model, d_model, criterion, batches, warmup):
+    """Returns the losses of one step of training for each batch (inputs..., targets)."""
+    optimizer = AdamW(model.parameters(), 1e-3, (0.9, 0.98), 1e-9, 0.01)
+    schedule, losses = NoamSchedule(optimizer, d_model, warmup), []
+    for *inputs, targets in batches:
+        model.zero_grad()
+        losses.append(float(criterion(model(*inputs), targets)))
+        model.backward(criterion.backward())
+        clip_grad_norm(model.parameters(), 1.0)
+        schedule.step()
+        optimizer.step()
+    return losses

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ...texts import ENGLISH, folder_of_language, texts_of
 from .definition import program_file, stage_files
 
+LAW = "module"                                  # the file that every stage imports
 TODO = "# TODO: write this\nraise NotImplementedError"
 
 

@@ -60,7 +60,8 @@ class StudentProgram:
         return self.entry(names)
 
     def entry(self, names):
-        """Returns the function or class to run, made of these names."""
+        """Returns the function or class to run, made of these names, which a driver does not change."""
+        names = {**names}
         exec(self.driver, names)
         return names[self.job["name"]]
 

@@ -77,13 +77,13 @@ def load(source, path, name, driver=""):
     """Returns the student's function or class (None if it is missing) and the names that the file defines.
 
     Parameters:
-        driver : source that is run after the file, in its names, and defines what is asked for by what the file defines
+        driver : source that is run after the file, in a copy of its names, and defines what is asked for with their help
     """
     sys.modules["exercise"] = module = types.ModuleType("exercise")
     lines = source.decode("utf-8", "replace").splitlines(keepends=True)
     linecache.cache[path] = (len(source), None, lines, path)        # for `report_error`
     exec(compile(source, path, "exec"), vars(module))
-    names = vars(module)
+    names = {**vars(module)}
     exec(compile(driver, DRIVER, "exec"), names)
     if callable(names.get(name)):
         return names[name], sorted(names)

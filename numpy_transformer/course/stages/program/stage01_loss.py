@@ -19,7 +19,8 @@ def softmax_backward(p, dp):
 class CrossEntropyLoss(Module):
     """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
 
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count
+    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
+        with None all of them do
     Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
     """
 

@@ -1,0 +1,167 @@
+"""numpy-transformer build: a Transformer of one's own, file by file, checked inside the whole model."""
+
+from pathlib import Path
+
+from ..course.checker.feedback import WIDTH
+from .parser import CommandParser, Formatter, finite_number, whole_number
+from .terminal import output_columns, wrap
+
+LAST = 12                                       # the number of the last stage
+
+
+def add_to_parser(commands):
+    parser = commands.add_parser(
+        "build", formatter_class=Formatter, help="build a Transformer of your own, file by file",
+        description="Write a Transformer in twelve stages, one file each, with nothing but NumPy. Each stage is checked inside "
+                    "the whole model: your stages, and the reference's in place of those that are still missing.")
+    parser.add_argument("--traceback", action="store_true", help="show the Python traceback of an error")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=CommandParser)
+
+    action = add_action(actions, "start", start, "create a page and a file to complete for each stage", False)
+    action.add_argument("folder", metavar="FOLDER", help="new or existing folder; existing files are not changed")
+    action.add_argument("--upto", type=whole_number(1, LAST), default=LAST, metavar="N", help="the last stage")
+    action.add_argument("--from", dest="exercises", metavar="FOLDER",
+                        help="folder with exercises: those that you have passed are taken over into the new files")
+
+    action = add_action(actions, "check", check, "check stages: values, gradients, and the whole model trained with them")
+    action.add_argument("stages", metavar="STAGE", nargs="*",
+                        help="numbers of stages, such as 5; all: every file in the folder; without numbers: the first stage "
+                             "that is not passed")
+    action.add_argument("--seed", type=whole_number(0), default=0, metavar="N", help="seed of the arrays in the cases")
+    action.add_argument("--timeout", type=finite_number(0.1, 3600), default=10.0, metavar="SECONDS",
+                        help="time limit for each run of your files")
+
+    add_action(actions, "status", status, "draw the Transformer: which of its boxes are yours")
+
+    action = add_action(actions, "hint", hint, "show the next of a stage's three hints")
+    add_stage(action)
+    action.add_argument("--all", action="store_true", help="show all three hints")
+
+    action = add_action(actions, "solution", solution, "show the reference's file of a stage that you have passed")
+    add_stage(action)
+    action.add_argument("--give-up", action="store_true", help="show it before the stage is passed")
+
+
+def add_action(actions, name, run, text, folder_option=True):
+    action = actions.add_parser(name, formatter_class=Formatter, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    action.set_defaults(run=run)
+    if folder_option:
+        action.add_argument("--folder", help="folder with your stages (default: the current folder, or mine inside it)")
+    return action
+
+
+def add_stage(action):
+    action.add_argument("stage", metavar="STAGE", help="number of a stage, such as 5")
+
+
+def folder_option(arguments):
+    """Returns the --folder option for a command that is suggested to the student, or "" if it is not needed."""
+    from .exercise import folder_option as option  # the same for both kinds of folders
+    return option(arguments)
+
+
+def start(arguments):
+    from ..course.stages.folder import start_folder
+    from ..course.stages.table import STAGES
+    folder = Path(arguments.folder)
+    if folder.is_file():
+        raise ValueError(f"{folder} is a file; name a folder, new or existing")
+    taken = {}
+    if arguments.exercises is not None:
+        from ..course.stages.taken_over import taken_from
+        taken = taken_from(arguments.exercises, arguments.upto)
+    written = start_folder(folder, arguments.upto, taken)
+    count = 2 * arguments.upto + 1
+    kept = count - len(written)
+    print(f"{len(written)} files written to {folder}" + (f"; {kept} existed already and did not change" if kept else ""))
+    for stage, text in taken.items():
+        if stage.file in written:
+            print(wrap(f"{stage.file}: taken over from {text.origin}", "  ", ""))
+    first = STAGES[1]
+    print(wrap(f"Read {folder / first.page}, complete {folder / first.file}, then run: numpy-transformer build check 1 "
+               f"--folder {folder}"))
+    return 0
+
+
+def check(arguments):
+    from ..course.stages.folder import StageFolder
+    book = StageFolder(arguments.folder)
+    stages = chosen(arguments, book)
+    if not stages:
+        print(all_passed())
+        return 0
+    passed = [check_one(book, stage, arguments) for stage in stages]
+    if len(passed) > 1:
+        print(f"{sum(passed)} of {len(passed)} stages passed")
+    return 0 if all(passed) else 1
+
+
+def chosen(arguments, book):
+    """Returns the stages that the arguments name; without any, the first one that is not passed, or [] if all are."""
+    from ..course.stages.table import STAGES, stage_of
+    if arguments.stages == ["all"]:
+        return [stage for stage in STAGES.values() if book.path(stage).is_file()]
+    return [stage_of(text) for text in arguments.stages] or [*filter(None, [book.next()])]
+
+
+def all_passed():
+    from ..course.stages.table import STAGES
+    from ..course.stages.told import say
+    return wrap(say("next.all", count=len(STAGES)))
+
+
+def check_one(book, stage, arguments):
+    """Checks a stage, saves the result and prints what there is to say. Returns True if it is passed."""
+    from ..course.stages.progress import check_in
+    from ..course.stages.told import result_lines, say
+    result = check_in(book, stage, arguments.seed, arguments.timeout)
+    command = f"numpy-transformer build hint {stage.number}{folder_option(arguments)}"
+    for line in result_lines(result, book.states(), arguments.seed, min(output_columns(), WIDTH), command):
+        print(line)
+    if result.passed and book.entry(stage).get("status") != "pass":
+        print(wrap(say("next.unsaved", folder=str(book.folder)), "    ", "  "))
+    elif result.passed:
+        following = book.next()
+        print(wrap(say("next.stage", page=following.page) if following else all_passed(), "    ", "  "))
+    return result.passed
+
+
+def status(arguments):
+    from ..course.stages.drawing import drawing
+    from ..course.stages.folder import StageFolder
+    from ..course.stages.told import say
+    states = StageFolder(arguments.folder).states()
+    print("\n".join([*drawing(states), ""]))
+    for stage, state in states.items():
+        print(f"{stage.number:>3}  {stage.title:<52} {stage.minutes:>3} min  {stage.points:>2} points  "
+              f"{say(f'status.{state}')}".rstrip())
+    passed = [stage for stage, state in states.items() if state == "passed"]
+    print(f"{len(passed)} of {len(states)} stages passed, {sum(stage.points for stage in passed)} of "
+          f"{sum(stage.points for stage in states)} points")
+    return 0
+
+
+def hint(arguments):
+    from ..course.stages.folder import StageFolder
+    from ..course.stages.table import stage_of
+    stage = stage_of(arguments.stage)
+    book = StageFolder(arguments.folder)
+    count = 3 if arguments.all else min(3, book.hints(stage) + 1)
+    if not arguments.all:
+        book.save_progress(stage, hints=count)
+    for i, text in enumerate(stage.hints[:count], 1):
+        print(wrap(text, "   ", f"{i}. "))
+    if count < 3:
+        print("(For the next hint, run the same command again; --all shows all three.)")
+    return 0
+
+
+def solution(arguments):
+    from ..course.stages.folder import StageFolder
+    from ..course.stages.table import stage_of
+    stage = stage_of(arguments.stage)
+    if not arguments.give_up and StageFolder(arguments.folder).entry(stage).get("status") != "pass":
+        raise ValueError(f"stage {stage.number} is not passed yet; try numpy-transformer build hint {stage.number}, or use "
+                         "--give-up to see the solution anyway")
+    print(stage.solution.rstrip())
+    return 0

@@ -1,0 +1,180 @@
+"""Checks a stage: its values in many cases, its gradients, and the whole model that is trained with it.
+
+What is checked runs where `execute` runs it: in a process of its own on the student's machine, or in the sandbox of a class.
+The other stages of the program are the student's if they have passed, and otherwise the reference's.
+"""
+
+import functools
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...texts import Message
+from ..checker.diagnosis import AnswerKey
+from ..checker.localize import localize
+from ..checker.messages import DIAGNOSIS
+from ..checker.verdict import Verdict, is_unexplained, judge
+from ..exercises.cases import Case
+from ..sandbox import ProgramTask
+from . import bugs, drivers, whole
+from .definition import StagePart
+from .files import borrowed, complaint, program_of
+from .parts import parts_of
+
+GRADIENT = 1e-6                                 # the largest relative error beside central differences
+CANNOT_RUN = "import", "name", "arguments"      # stages of a verdict at which nothing has run
+
+
+@dataclass
+class StageResult:
+    """What was found about one stage of one student.
+
+    Attributes:
+        verdict : Verdict of the first check that failed, or of a stage that passed
+        part : the StagePart that failed, or None
+        right : the functions and methods whose values are right in all parts before it
+        gradients : {name: relative error} of the student's gradients beside differences of the student's forward
+        bugs : bugs of the zoo that belong to the stage, which its cases show
+        curve : Curve of the whole model, or None if nothing could be trained
+        mine : the stages in it that are the student's
+        printed : what the student's file printed
+    """
+
+    stage: object
+    verdict: Verdict
+    part: object = None
+    right: tuple = ()
+    gradients: dict = field(default_factory=dict)
+    bugs: tuple = ()
+    curve: object = None
+    mine: tuple = ()
+    printed: str = ""
+
+    @property
+    def passed(self):
+        return self.verdict.status == "pass"
+
+    @property
+    def difference(self):
+        """The Difference between the curve and the library's, or None."""
+        return whole.difference(self.stage, self.curve) if self.curve else None
+
+
+@functools.cache
+def answer_keys(number, seed):
+    """Returns the AnswerKeys of the parts of a stage."""
+    return tuple(AnswerKey(part, seed) for part in parts_of(number))
+
+
+def check_stage(stage, files, execute, seed=0, own=()):
+    """Checks a stage of a student and returns a StageResult.
+
+    Parameters:
+        files : {name: bytes} of all Python files of the student
+        execute : function (files, task) that runs a ProgramTask with these files and returns its ProgramRun
+        seed : of the cases
+        own : other stages that are the student's in the program; they have passed
+    """
+    if stage.file not in files:
+        return StageResult(stage, Verdict("missing", "", Message("stages/words.state.missing", file=stage.file)))
+    said = complaint(stage, files)
+    if said:
+        return StageResult(stage, Verdict("error", "import", said))
+    mine = in_order({stage, *own, *borrowed(stage, files)})
+    program = program_of(files, mine)
+    result = check_alone(stage, program, execute, seed)
+    result.mine = mine
+    others = [one for one in mine if one != stage]
+    if result.verdict.status in ("todo", "missing") or result.verdict.stage in CANNOT_RUN:
+        return result
+    if not result.passed and others and check_alone(stage, program_of(files, [stage]), execute, seed).passed:
+        return blaming(result, culprit(others, lambda left: check_alone(
+            stage, program_of(files, {stage, *left}), execute, seed).passed))
+    result.curve = whole.train_with(stage, program, execute)
+    if result.passed and result.difference:
+        result.verdict = Verdict("fail", "training", about_training(result))
+        guilty = culprit(others, lambda left: not whole.difference(
+            stage, whole.train_with(stage, program_of(files, {stage, *left}), execute)))
+        return blaming(result, guilty)
+    return result
+
+
+def in_order(stages):
+    return tuple(sorted(stages, key=lambda stage: stage.number))
+
+
+def culprit(others, is_right_with):
+    """Returns the stage without which everything is right, or None.
+
+    Parameters:
+        is_right_with : function of the stages that remain the student's
+    """
+    return next((one for one in others if is_right_with([other for other in others if other != one])), None)
+
+
+def blaming(result, guilty):
+    """Returns the result with a sentence that names another stage as the cause, if there is one."""
+    if guilty is None:
+        return result
+    note = Message("stages/words.state.because_of", number=result.stage.number, other=guilty.number, file=guilty.file)
+    result.verdict = replace(result.verdict, note=note, lines=(note, *result.verdict.lines), mistakes=())
+    return result
+
+
+def about_training(result):
+    """Returns the Message about a whole model that does not train as the library's does, although all parts are right."""
+    difference = result.difference
+    return Message(f"stages/words.training.{difference.what}", step=difference.step, size=f"{difference.size:.1e}",
+                   error=error_of(result.curve))
+
+
+def error_of(curve):
+    """Returns what a curve's error was, as text."""
+    ended = {"timeout": "timeout", "memory": "memory"}.get(curve.error.get("ended"))
+    return Message(f"stages/words.training.{ended}") if ended else str(curve.error.get("error") or "NaN")[:300]
+
+
+def check_alone(stage, program, execute, seed):
+    """Compares the values of a stage in a program with the correct ones, then its gradients with differences."""
+    keys, right = answer_keys(stage.number, seed), []
+    for i, key in enumerate(keys):
+        run = execute(program, ProgramTask(key.exercise, key.cases, stage.file))
+        verdict = judge(key, run)
+        if verdict.status != "pass":
+            verdict = explained(stage, keys, i, verdict, run, lambda task: execute(program, task))
+            gradients = {} if verdict.status != "fail" or verdict.explained else check_gradients(stage, program, execute)
+            return StageResult(stage, verdict, key.exercise, tuple(right), gradients, printed=run.printed)
+        right += [name for name in key.exercise.checks if name not in right]
+    shown = tuple(bugs.shown_by(stage.number, keys))
+    result = StageResult(stage, verdict, None, tuple(right), check_gradients(stage, program, execute), shown,
+                         printed=run.printed)
+    wrong = [name for name, error in result.gradients.items() if not error < GRADIENT]
+    if wrong:
+        result.verdict = Verdict("fail", "gradients", Message("stages/words.gradients.wrong", names=", ".join(wrong)))
+    return result
+
+
+def explained(stage, keys, i, verdict, run, execute):
+    """Returns the Verdict on part i with the name of a bug of the zoo, or with the place of the mistake."""
+    if not is_unexplained(keys[i], verdict):
+        return verdict
+    named = bugs.named(stage.number, keys, i, keys[i].answers(run))
+    if named:
+        lines = tuple(Message(DIAGNOSIS, said=Message("stages/words.bug.named", name=bug.name, title=bug.title,
+                                                      symptom=bug.symptom)) for bug in named)
+        return replace(verdict, lines=(*verdict.lines, *lines), mistakes=tuple((bug.name,) for bug in named))
+    return localize(keys[i], verdict, run, stage.file, execute)
+
+
+def check_gradients(stage, program, execute):
+    """Returns {name: relative error} of the gradients of a stage's classes; {} if it has none or they cannot be computed."""
+    driver = getattr(drivers, f"gradients_{stage.number}", None)
+    if driver is None:
+        return {}
+    part = StagePart(f"{stage.number}.8", minutes=0, lines=0, solution=driver, stage=stage.number, drives=driver,
+                     outputs=("names", "errors"))
+    result = execute(program, ProgramTask(part, [Case("", ())], stage.file)).results[0]
+    if len(result.outputs) != 2 or any(y is None or y.ndim != 1 for y in result.outputs):
+        return {}
+    names = bytes(np.clip(result.outputs[0], 0, 127).astype(np.uint8)).decode("ascii").split("\n")
+    return dict(zip(names, map(float, result.outputs[1])))

@@ -1,0 +1,117 @@
+"""What a student reads of a stage: the result, the explanation, what was checked, and the loss curve."""
+
+import numpy as np
+
+from ...texts import Message, listed, render
+from ...texts.width import wrap
+from ..checker.feedback import WIDTH, explanation_lines, printed_lines
+from . import whole
+from .check import CANNOT_RUN, GRADIENT, answer_keys, error_of
+
+WORDS = "stages/words"
+MOST_ROWS = 6                                   # gradients in the table of those that are wrong
+
+
+def result_lines(result, states, seed=0, width=WIDTH, hints=None):
+    """Yields the lines about a StageResult.
+
+    Parameters:
+        states : {stage: state}, as of StageFolder.states
+        hints : what shows the next hint, or None
+    """
+    stage, verdict = result.stage, result.verdict
+    yield from wrap(render(heading(result)), width, "", "  ")
+    if verdict.status == "pass":
+        for said in about_pass(result, seed):
+            yield from wrap(render(said), width, "  ", "    ")
+        yield from curve_lines(result, states, width)
+        return
+    if result.right:
+        yield from wrap(say("right.parts", names=listed(result.right)), width, "  ", "    ")
+    if verdict.status == "todo":
+        yield from wrap(say("right.todo", names=listed(left(result))), width, "  ", "    ")
+    else:
+        yield from explanation_lines(verdict, width, others=2)
+        yield from printed_lines(result.printed, width)
+    wrong = {name: error for name, error in result.gradients.items() if not error < GRADIENT}
+    if wrong and verdict.stage != "gradients":
+        worst = sorted(wrong, key=lambda name: -np.nan_to_num(wrong[name], nan=2.0))[:MOST_ROWS]
+        rows = [Message(f"{WORDS}.gradients.row", name=name, error=f"{wrong[name]:.0e}") for name in worst]
+        yield from wrap(say("gradients.table", rows=listed(rows)), width, "  ", "    ")
+    if result.curve and verdict.status != "pass":
+        yield from curve_lines(result, states, width)
+    if hints and verdict.status not in ("missing",) and verdict.stage != "import":
+        yield f"  {say('next.hints', command=hints)}"
+
+
+def say(key, **values):
+    return render(Message(f"{WORDS}.{key}", **values))
+
+
+def heading(result):
+    """Returns the Message with the stage and its status."""
+    stage, verdict = result.stage, result.verdict
+    values = {"number": stage.number, "title": stage.title}
+    if verdict.status in ("pass", "todo", "timeout", "memory", "missing"):
+        return Message(f"{WORDS}.heading.{verdict.status}", **values)
+    kind = "error" if verdict.status == "error" else "fail"
+    return Message(f"{WORDS}.heading.{kind}", **values, what=what_failed(result))
+
+
+def what_failed(result):
+    """Returns what a heading says in brackets: the functions whose results were compared, and the check that failed."""
+    verdict = result.verdict
+    if verdict.stage in ("gradients", "training"):
+        return Message(f"{WORDS}.heading.{verdict.stage}")
+    if result.part is None or verdict.stage in CANNOT_RUN:
+        return Message(f"{WORDS}.heading.loading")
+    new = [name for name in result.part.checks if name not in result.right] or result.part.checks
+    return Message(f"{WORDS}.heading.checks", names=listed(new), stage=Message(f"verdict.stage.{verdict.stage}"))
+
+
+def left(result):
+    """Returns the functions and methods that a stage that is not finished may still lack."""
+    return [name for name in result.stage.write if name not in result.right] or list(result.stage.write)
+
+
+def about_pass(result, seed):
+    """Yields Messages about what was checked in a stage that has passed."""
+    keys = answer_keys(result.stage.number, seed)
+    yield Message(f"{WORDS}.right.all", names=listed(result.stage.write), cases=sum(len(key.cases) for key in keys))
+    if result.gradients:
+        yield Message(f"{WORDS}.right.gradients", count=len(result.gradients), error=f"{max(result.gradients.values()):.0e}")
+    if result.bugs:
+        yield Message(f"{WORDS}.right.bugs", n=len(result.bugs))
+    yield Message(f"{WORDS}.right.same", steps=whole.STEPS, mine=stages_named(result.mine), size=apart(result))
+    yield from result.verdict.lines
+
+
+def stages_named(stages):
+    return Message(f"{WORDS}.stages.named", n=len(stages), names=listed([str(stage.number) for stage in stages]))
+
+
+def apart(result):
+    """Returns the largest difference between the losses of the two curves, as text."""
+    *_, expected = whole.experiment(result.stage.number)
+    return f"{abs(result.curve.losses - expected.losses).max():.0e}"
+
+
+def curve_lines(result, states, width):
+    """Yields the loss curve, and which stages in the model are the reference's."""
+    *_, expected = whole.experiment(result.stage.number)
+    losses = result.curve.losses
+    if not len(losses):
+        if result.verdict.stage != "training":
+            yield from wrap(say("training.cannot", error=error_of(result.curve)), width, "  ", "    ")
+        return
+    if not result.passed and result.difference is None:
+        yield from wrap(say("training.alike", steps=len(losses), size=apart(result)), width, "  ", "    ")
+        return
+    yield from wrap(say("training.curve", steps=len(losses), mine=stages_named(result.mine)), width, "  ", "    ")
+    yield from (f"  {line}" for line in whole.drawn(losses, expected.losses))
+    reasons = [(stage, state) for stage, state in states.items() if stage not in result.mine and state in ("begun", "changed")]
+    if reasons:
+        said = [Message(f"{WORDS}.training.reason", number=stage.number, state=Message(f"{WORDS}.status.{state}"))
+                for stage, state in reasons]
+        yield from wrap(say("training.reference", stages=stages_named([stage for stage, _ in reasons]),
+                            reasons=listed(said)), width, "  ", "    ")
