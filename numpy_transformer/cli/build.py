@@ -70,13 +70,13 @@ def start(arguments):
     if arguments.exercises is not None:
         from ..course.stages.taken_over import taken_from
         taken = taken_from(arguments.exercises, arguments.upto)
-    written = start_folder(folder, arguments.upto, taken)
+    written = start_folder(folder, arguments.upto, {stage: text for stage, (text, _) in taken.items()})
     count = 2 * arguments.upto + 1
     kept = count - len(written)
     print(f"{len(written)} files written to {folder}" + (f"; {kept} existed already and did not change" if kept else ""))
-    for stage, text in taken.items():
+    for stage, (_, numbers) in taken.items():
         if stage.file in written:
-            print(wrap(f"{stage.file}: taken over from {text.origin}", "  ", ""))
+            print(wrap(f"{stage.file} has your solution{'s' * (len(numbers) > 1)} of {', '.join(numbers)}", "  "))
     first = STAGES[1]
     print(wrap(f"Read {folder / first.page}, complete {folder / first.file}, then run: numpy-transformer build check 1 "
                f"--folder {folder}"))

@@ -134,6 +134,11 @@ class Exercise:
         return self.solution.__name__
 
     @property
+    def most_steps(self):
+        """The steps of all loops of a known mistake in one case."""
+        return MOST_STEPS
+
+    @property
     def entry(self):
         """The name of what is run in the student's file."""
         return self.name
@@ -284,7 +289,7 @@ class Exercise:
     @functools.cached_property
     def steps(self):
         """The steps that loops of bounded targets may still take."""
-        return Steps()
+        return Steps(self.most_steps)
 
     @functools.cached_property
     def compiled_methods(self):
@@ -304,13 +309,16 @@ class Exercise:
 class Steps:
     """Counts the steps of all loops, and raises an error when there are too many: mistakes together may never end."""
 
-    def __init__(self):
-        self.left = MOST_STEPS
+    def __init__(self, most):
+        self.most = self.left = most
+
+    def restart(self):
+        self.left = self.most
 
     def count(self):
         self.left -= 1
         if self.left < 0:
-            raise RuntimeError(f"a loop takes more than {MOST_STEPS} steps")
+            raise RuntimeError(f"a loop takes more than {self.most} steps")
 
 
 def with_counted_loops(source):

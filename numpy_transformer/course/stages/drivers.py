@@ -331,7 +331,7 @@ def key_value_step(q, k, v, keys, values):
 def cached_logits(ids, ends, num_heads, num_layers, arrays):
     model, cache = language_model_of(arrays, num_heads, num_layers), KeyValueCache(num_layers)
     parts = np.split(ids, list(ends), axis=-1)
-    return np.concatenate([cached_forward(model, part, cache) for part in parts], -2)
+    return np.concatenate([cached_forward(model, part, cache) for part in parts], -2), np.array(cache.length)
 
 
 def generated(ids, count, num_heads, num_layers, arrays):
@@ -341,14 +341,20 @@ def generated(ids, count, num_heads, num_layers, arrays):
     return np.array(likely), np.array(drawn)
 
 
-def drawn_often(ids, draws, temperature, top_k, num_heads, num_layers, arrays):
+def drawn(ids, draws, temperature, top_k, num_heads, num_layers, arrays):
+    """Returns whether tokens are drawn more or less often than their probabilities say, by more than five standard
+    deviations; whether others than the top_k are; whether one seed gives two texts; whether two seeds give one; and whether
+    the most likely token is always drawn.
+    """
     model, rng = language_model_of(arrays, num_heads, num_layers), np.random.default_rng(1)
-    counts = np.zeros(len(arrays["embedding.weight"]), int)
-    for _ in range(draws):
-        text = generate(model, list(ids), 1, temperature, top_k, rng)
-        counts[text[-1]] += 1
-    texts = [generate(model, list(ids), 5, 1.0, None, np.random.default_rng(seed)) for seed in (2, 2)]
-    return counts, np.array(texts[0] == texts[1])
+    z = model.forward(np.array(ids))[-1] / temperature
+    p = np.where(z >= np.sort(z)[-top_k], np.exp(z - z.max()), 0)
+    p = p / p.sum()
+    counts = np.bincount([generate(model, list(ids), 1, temperature, top_k, rng)[-1] for _ in range(draws)], minlength=len(p))
+    deviations = abs(counts / draws - p) - 5 * np.sqrt(p * (1 - p) / draws)
+    texts = [generate(model, list(ids), 12, 3.0, None, np.random.default_rng(seed)) for seed in (2, 2, 3)]
+    return (np.array(deviations.max() > 1e-12), np.array(counts[p == 0].sum() > 0), np.array(texts[0] != texts[1]),
+            np.array(texts[0] == texts[2]), np.array(counts[p.argmax()] == draws))
 
 
 # Stage 11
@@ -387,9 +393,13 @@ def byte_pairs(texts, vocabulary, merges):
         tokenizer = BytePairEncoding(folder)
         rows = [list(tokenizer.encode(text)) for text in texts]
         decoded = [tokenizer.decode(row) for row in rows]
+        cut = [tokenizer.decode(row[:-1]) for row in rows]
     return (np.array([number for row in rows for number in [*row, -1]]),
-            np.array([one == text for one, text in zip(decoded, texts)]),
-            np.frombuffer("\n".join(decoded).encode(), np.uint8).astype(int))
+            np.array([one == text for one, text in zip(decoded, texts)]), as_bytes(decoded), as_bytes(cut))
+
+
+def as_bytes(texts):
+    return np.frombuffer("\n".join(texts).encode(), np.uint8).astype(int)
 
 
 # Stage 12

@@ -3,7 +3,6 @@
 The others compare a class with the package's component. Their known mistakes are edits of the reference program.
 """
 
-import collections
 import functools
 import inspect
 import tempfile
@@ -276,12 +275,10 @@ def stage_9():
                 Mistake("LOOP-2", {"        clip_gradients(optimizer.parameters, max_norm)\n": ""}),
                 Mistake("LOOP-3", {"        optimizer.lr = rate(n)\n        optimizer.step()": "        optimizer.step()\n        optimizer.lr = rate(n)"}),
                 Mistake("LOOP-4", {"enumerate(batches, 1)": "enumerate(batches, 2)"}),
-                Mistake("LOOP-5", {"        clip_gradients(optimizer.parameters, max_norm)\n        optimizer.lr = rate(n)\n        optimizer.step()":
-                                   "        optimizer.lr = rate(n)\n        optimizer.step()\n        clip_gradients(optimizer.parameters, max_norm)"}),
-                Mistake("LOOP-6", {"        optimizer.lr = rate(n)\n": ""}),
-                Mistake("LOOP-7", {"        optimizer.step()\n    return": "        optimizer.step()\n        losses[-1] = loss(model(*inputs), targets)\n    return"}),
-                Mistake("LOOP-8", {"        optimizer.step()\n    return": "    return"}),
-                Mistake("LOOP-9", {"        model.backward(loss.backward())\n": ""}),
+                Mistake("LOOP-5", {"        optimizer.lr = rate(n)\n": ""}),
+                Mistake("LOOP-6", {"        optimizer.step()\n    return": "        optimizer.step()\n        losses[-1] = loss(model(*inputs), targets)\n    return"}),
+                Mistake("LOOP-7", {"        optimizer.step()\n    return": "    return"}),
+                Mistake("LOOP-8", {"        model.backward(loss.backward())\n": ""}),
             ), reference=loop_by_hand))
 
 
@@ -311,7 +308,7 @@ def draw_cached(rng, n):
 
 
 def full_logits(ids, ends, num_heads, num_layers, arrays):
-    return model_of(arrays, num_heads, num_layers).forward(ids)
+    return model_of(arrays, num_heads, num_layers).forward(ids), np.array(ids.shape[-1])
 
 
 def model_of(arrays, num_heads, num_layers):
@@ -324,6 +321,16 @@ def model_of(arrays, num_heads, num_layers):
 def draw_prompt(rng, n):
     _, _, num_heads, num_layers, arrays = draw_cached(rng, n)
     return rng.integers(0, n.V, 2).tolist(), 4, num_heads, num_layers, arrays
+
+
+def draw_to_draw(rng, n):
+    ids, _, num_heads, num_layers, arrays = draw_prompt(rng, n)
+    longer = rng.standard_normal((16, arrays["positions"].shape[1]))
+    return ids, 300, 0.4, 3, num_heads, num_layers, {**arrays, "positions": longer}
+
+
+def never(*arguments):
+    return (np.array(False),) * 5
 
 
 def by_argmax(ids, count, num_heads, num_layers, arrays):
@@ -343,7 +350,7 @@ def stage_10():
                 Mistake("SAM-6", {"softmax((logits - logits.max()) / temperature)": "softmax(logits) / temperature"}),
             ), edges=other_settings, reference=probabilities_by_hand),
             of_exercise(10, "12.2", drivers.key_value_step, ("cached_attention",)),
-            new_part(10, 3, drivers.cached_logits, ("cached_forward", "cached_attention"), draw_cached, ("logits",), (
+            new_part(10, 3, drivers.cached_logits, ("cached_forward", "cached_attention"), draw_cached, ("logits", "cache.length"), (
                 Mistake("KV-1", {"model.positions.data[start:start + T]": "model.positions.data[:T]"}),
                 Mistake("KV-2", {"    cache.length += T\n": ""}),
                 Mistake("KV-3", {", np.tri(T, S, S - T, dtype=bool))": ")"}),
@@ -359,7 +366,16 @@ def stage_10():
                 Mistake("GEN-2", {"cached_forward(model, np.array(ids[-1:]), cache)": "cached_forward(model, np.array(ids), cache)"}),
                 Mistake("GEN-3", {"logits[-1], temperature": "logits[0], temperature"}),
                 Mistake("GEN-4", {"range(count)": "range(count - 1)"}),
-            ), reference=by_argmax))
+            ), reference=by_argmax),
+            new_part(10, 5, drivers.drawn, ("generate",), draw_to_draw, ("drawn otherwise than p says", "tokens outside the top_k",
+                     "two texts from one seed", "one text from two seeds",
+                     "always the most likely token"), (
+                Mistake("GEN-5", {"int(p.argmax()) if temperature == 0 else int(rng.choice(len(p), p=p))": "int(p.argmax())"}),
+                Mistake("GEN-6", {"(logits[-1], temperature, top_k)": "(logits[-1], temperature)"}),
+                Mistake("GEN-7", {"(logits[-1], temperature, top_k)": "(logits[-1], 1.0, top_k)"}),
+                Mistake("GEN-8", {"rng.choice(len(p), p=p)": "np.random.default_rng().choice(len(p), p=p)"}),
+                Mistake("GEN-9", {"rng.choice(len(p), p=p)": "np.random.default_rng(0).choice(len(p), p=p)"}),
+            ), reference=never))
 
 
 # Stage 11: GPT-2
@@ -380,6 +396,19 @@ def draw_gpt2(rng, n):
     return rng.integers(0, V, (*n.lead[-2:-1], n.T)), config, arrays
 
 
+def other_checkpoints(rng):
+    """The same with what published folders have: no prefix, no n_inner or one that is null, and buffers of the mask."""
+    small = SimpleNamespace(H=2, V=9, T=4, F=16, lead=(2, 4))
+    cases = []
+    for key, inner in (("published", {}), ("null", {"n_inner": None})):
+        ids, config, arrays = draw_gpt2(rng, small)
+        config = {name: value for name, value in config.items() if name != "n_inner"} | inner
+        arrays = {name.removeprefix("transformer."): array for name, array in arrays.items()}
+        buffers = {f"h.{i}.attn.bias": np.tri(config["n_positions"])[None, None] for i in range(2)}
+        cases.append((key, (ids, config, {**buffers, **arrays})))
+    return cases
+
+
 def by_load_pretrained(ids, config, arrays):
     """What the package computes with the same files."""
     with tempfile.TemporaryDirectory() as folder:
@@ -388,22 +417,21 @@ def by_load_pretrained(ids, config, arrays):
 
 
 def draw_tokenizer(rng, n):
-    """The texts of WORDS in some order, and merges that random words have led to."""
+    """The texts of WORDS in some order, and merges of neighbors: of letters, of tokens, and of those between two words."""
     texts = [list(WORDS)[i] for i in rng.permutation(len(WORDS))]
-    words = [as_letters(word) for text in texts for word in WORDS[text]]
-    weights = rng.integers(1, 9, len(words)).tolist()
-    pieces, merges = [list(word) for word in words], []
-    for _ in range(20):
-        counts = collections.Counter()
-        for piece, weight in zip(pieces, weights):
-            for pair in zip(piece, piece[1:]):
-                counts[pair] += weight
-        best = max(counts, key=lambda pair: (counts[pair], pair))
-        merges.append(best)
-        pieces = [merged(piece, best) for piece in pieces]
-    letters = [as_letters(bytes([byte])) for byte in rng.permutation(256).astype(np.uint8).tolist()]
-    vocabulary = [*letters, *("".join(pair) for pair in merges)]
-    return texts, vocabulary, [" ".join(pair) for pair in merges]
+    letters = [[list(as_letters(word)) for word in WORDS[text]] for text in texts]
+    pieces, merges, known = letters, [], set()
+    while len(merges) < 60:
+        groups = [[pair for words in cut for word in words for pair in zip(word, word[1:])] for cut in (letters, pieces)]
+        groups.append([(one[-1], other[0]) for words in pieces for one, other in zip(words, words[1:])])
+        group = groups[rng.choice(3, p=(0.4, 0.4, 0.2))]
+        pair = group[rng.integers(len(group))]
+        if "".join(pair) not in known:
+            known.add("".join(pair))
+            merges.append(pair)
+            pieces = [[merged(word, pair) for word in words] for words in pieces]
+    alphabet = [as_letters(bytes([byte])) for byte in rng.permutation(256).astype(np.uint8).tolist()]
+    return texts, [*alphabet, *("".join(pair) for pair in merges)], [" ".join(pair) for pair in merges]
 
 
 def as_letters(text):
@@ -428,15 +456,17 @@ def merged(piece, pair):
 
 def by_merges_in_order(texts, vocabulary, merges):
     """Every merge, from the first one on, is applied to the whole word."""
-    ids = []
+    ids, cut = [], []
     for text in texts:
         for word in WORDS[text]:
             piece = list(as_letters(word))
             for pair in merges:
                 piece = merged(piece, tuple(pair.split(" ")))
             ids += [vocabulary.index(token) for token in piece]
+        letters = text.encode()[:-len(vocabulary[ids[-1]])]             # each letter is one byte
+        cut.append(letters.decode("utf-8", "replace"))
         ids.append(-1)
-    return np.array(ids), np.ones(len(texts), bool), np.frombuffer("\n".join(texts).encode(), np.uint8).astype(int)
+    return np.array(ids), np.ones(len(texts), bool), drivers.as_bytes(texts), drivers.as_bytes(cut)
 
 
 def stage_11():
@@ -447,16 +477,15 @@ def stage_11():
                 Mistake("GPT-3", {"np.split(arrays[f\"h.{i}.attn.c_attn.weight\"], 3, axis=-1)":
                                   "[part.reshape(width, width) for part in np.split(arrays[f\"h.{i}.attn.c_attn.weight\"].reshape(-1), 3)]"}),
                 Mistake("GPT-4", {"    norm.eps = config[\"layer_norm_epsilon\"]\n": ""}),
-                Mistake("GPT-5", {"content[8 + n + start:8 + n + end]": "content[8 + start:8 + end]"}),
-                Mistake("GPT-6", {"model.positions.data = arrays[\"wpe.weight\"]": "pass"}),
-                Mistake("GPT-7", {"arrays[f\"h.{i}.{name}.weight\"], arrays": "arrays[f\"h.{i}.{name}.weight\"].T, arrays"}),
-                Mistake("GPT-8", {"fill_norm(model.norm, arrays, \"ln_f\", config)": "pass"}),
-                Mistake("GPT-9", {"fill_norm(block.norm1, arrays, f\"h.{i}.ln_1\", config)": "fill_norm(block.norm1, arrays, f\"h.{i}.ln_2\", config)",
+                Mistake("GPT-5", {"model.positions.data = arrays[\"wpe.weight\"]": "pass"}),
+                Mistake("GPT-6", {"arrays[f\"h.{i}.{name}.weight\"], arrays": "arrays[f\"h.{i}.{name}.weight\"].T, arrays"}),
+                Mistake("GPT-7", {"fill_norm(model.norm, arrays, \"ln_f\", config)": "pass"}),
+                Mistake("GPT-8", {"fill_norm(block.norm1, arrays, f\"h.{i}.ln_1\", config)": "fill_norm(block.norm1, arrays, f\"h.{i}.ln_2\", config)",
                                   "fill_norm(block.norm2, arrays, f\"h.{i}.ln_2\", config)": "fill_norm(block.norm2, arrays, f\"h.{i}.ln_1\", config)"}),
-                Mistake("GPT-10", {"[f\"h.{i}.attn.c_attn.weight\"], 3": "[\"h.0.attn.c_attn.weight\"], 3"}),
-            ), reference=by_load_pretrained),
+                Mistake("GPT-9", {"[f\"h.{i}.attn.c_attn.weight\"], 3": "[\"h.0.attn.c_attn.weight\"], 3"}),
+            ), edges=other_checkpoints, further_edges=("published", "null"), reference=by_load_pretrained),
             new_part(11, 2, drivers.byte_pairs, ("BytePairEncoding.merge", "BytePairEncoding.encode", "BytePairEncoding.decode"),
-                     draw_tokenizer, ("ids", "same text", "text"), (
+                     draw_tokenizer, ("ids", "same text", "text", "text without its last token"), (
                 Mistake("BPE-1", {"min(pairs, key=self.rank.get)": "max(pairs, key=self.rank.get)"}),
                 Mistake("BPE-2", {"min(pairs, key=self.rank.get)": "pairs[0]"}),
                 Mistake("BPE-3", {"            parts = merged\n": "            return merged\n"}),

@@ -114,13 +114,13 @@ STAGES = {stage.number: stage for stage in (
     Stage(5, 40, ("causal_mask", *both("Attention")), lessons=("05", "06")),
     Stage(6, 40, ("split_heads", "merge_heads", *both("MultiHeadAttention")), lessons=("07",)),
     Stage(7, 20, both("Block"), lessons=("10",)),
-    Stage(8, 40, both("LanguageModel"), lessons=("15",)),
-    Stage(9, 40, ("AdamW.step", "clip_gradients", "learning_rate", "train"), lessons=("19",)),
-    Stage(10, 50, ("next_probabilities", "cached_attention", "cached_forward", "generate"), lessons=("12",)),
+    Stage(8, 40, both("LanguageModel"), lessons=("03", "12")),
+    Stage(9, 40, ("AdamW.step", "clip_gradients", "learning_rate", "train"), lessons=("02b", "19")),
+    Stage(10, 50, ("next_probabilities", "cached_attention", "cached_forward", "generate"), lessons=("12", "12b")),
     Stage(11, 60, ("read_safetensors", "load_gpt2", "BytePairEncoding.merge", "BytePairEncoding.encode",
-                   "BytePairEncoding.decode"), ("fill_norm",), lessons=("15b",)),
+                   "BytePairEncoding.decode"), ("fill_norm",), lessons=("02c",)),
     Stage(12, 60, (*both("DecoderBlock"), "EncoderDecoder.encode", "EncoderDecoder.decode", *both("EncoderDecoder"),
-                   "beam_search"), lessons=("13",)),
+                   "beam_search"), lessons=("13", "13b")),
 )}
 
 

@@ -87,7 +87,15 @@ def about_pass(result, seed):
 
 
 def stages_named(stages):
-    return Message(f"{WORDS}.stages.named", n=len(stages), names=listed([str(stage.number) for stage in stages]))
+    """Returns the Message that lists stages, such as "stages 1 to 4 and 6"."""
+    runs = []
+    for number in sorted(stage.number for stage in stages):
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    names = [Message(f"{WORDS}.stages.range", first=first, last=last) if first < last else str(first) for first, last in runs]
+    return Message(f"{WORDS}.stages.named", n=len(stages), names=listed(names))
 
 
 def apart(result):
@@ -107,11 +115,9 @@ def curve_lines(result, states, width):
     if not result.passed and result.difference is None:
         yield from wrap(say("training.alike", steps=len(losses), size=apart(result)), width, "  ", "    ")
         return
-    yield from wrap(say("training.curve", steps=len(losses), mine=stages_named(result.mine)), width, "  ", "    ")
+    key = "same_curve" if result.passed else "curve"
+    yield from wrap(say(f"training.{key}", steps=len(losses), mine=stages_named(result.mine)), width, "  ", "    ")
     yield from (f"  {line}" for line in whole.drawn(losses, expected.losses))
-    reasons = [(stage, state) for stage, state in states.items() if stage not in result.mine and state in ("begun", "changed")]
-    if reasons:
-        said = [Message(f"{WORDS}.training.reason", number=stage.number, state=Message(f"{WORDS}.status.{state}"))
-                for stage, state in reasons]
-        yield from wrap(say("training.reference", stages=stages_named([stage for stage, _ in reasons]),
-                            reasons=listed(said)), width, "  ", "    ")
+    unfinished = [stage for stage, state in states.items() if stage not in result.mine and state in ("begun", "changed")]
+    if unfinished:
+        yield from wrap(say("training.reference", stages=stages_named(unfinished)), width, "  ", "    ")

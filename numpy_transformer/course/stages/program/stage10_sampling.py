@@ -29,7 +29,8 @@ class KeyValueCache:
 def cached_attention(attention, x, cache, i):
     """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
 
-    Adds the keys and values of x to the pair of layer i. Each token sees those before it, and itself.
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
     """
     q, k, v = (split_heads(part(x), attention.num_heads) for part in (attention.query, attention.key, attention.value))
     if cache.pairs[i] is not None:

@@ -96,9 +96,10 @@ class EncoderDecoder(Module):
 def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     """The best target of one source (S,) that the search finds: (list of ids, score).
 
-    At each length, the `beam` best beginnings by the sum of log probabilities are looked at. Those that end in eos, or have
-    max_len tokens, are finished; their score is the sum divided by ((5 + length) / 6) ** alpha. The others go on, `beam` of
-    them, until `beam` are finished. The ids of the result do not include bos, and the length counts eos.
+    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
+    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
+    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
+    more targets are finished. The ids of the result do not include bos, and the length counts eos.
     """
     memory, mask = model.encode(source[None])
     unfinished, finished = [([bos], 0.0)], []
