@@ -7,6 +7,7 @@ from .parser import CommandParser, Formatter, finite_number, whole_number
 from .terminal import output_columns, wrap
 
 LAST = 12                                       # the number of the last stage
+STEPS = 1500                                    # of a training on stories
 
 
 def add_to_parser(commands):
@@ -40,6 +41,24 @@ def add_to_parser(commands):
     action = add_action(actions, "solution", solution, "show the reference's file of a stage that you have passed")
     add_stage(action)
     action.add_argument("--give-up", action="store_true", help="show it before the stage is passed")
+
+    action = add_action(actions, "play", play, "train your program on small stories, and let it write")
+    action.add_argument("--prompt", metavar="TEXT", help="how the text begins (default: Once upon a time)")
+    action.add_argument("--tokens", type=whole_number(1, 1000), metavar="N", help="number of new tokens (default: 100)")
+    action.add_argument("--temperature", type=finite_number(0, 100), metavar="T",
+                        help="0 takes the most likely token each time (default: 0.7)")
+    action.add_argument("--top-k", type=whole_number(1), metavar="K", help="draw from the K most likely tokens (default: 20)")
+    action.add_argument("--dates", action="store_true",
+                        help="train your encoder-decoder of stage 12 instead, and let it rewrite dates")
+    action.add_argument("--weights", metavar="FOLDER", nargs="?", const="",
+                        help="a folder with GPT-2's weights and tokenizer instead: your program continues the prompt, and the "
+                             "library does the same beside it; without FOLDER, a tiny model with random weights")
+    action.add_argument("--steps", type=whole_number(1, 100_000), default=STEPS, metavar="N", help="training steps")
+    action.add_argument("--seed", type=whole_number(0), default=0, metavar="N", help="seed of the text, not of the training")
+
+    action = add_action(actions, "report", report, "make a page of your Transformer that you can show around")
+    action.add_argument("--out", type=Path, metavar="FILE", help="the page (default: report.html in your folder)")
+    action.add_argument("--name", default="", metavar="NAME", help="whose Transformer it is, for the title")
 
 
 def add_action(actions, name, run, text, folder_option=True):
@@ -164,4 +183,125 @@ def solution(arguments):
         raise ValueError(f"stage {stage.number} is not passed yet; try numpy-transformer build hint {stage.number}, or use "
                          "--give-up to see the solution anyway")
     print(stage.solution.rstrip())
+    return 0
+
+
+def play(arguments):
+    from ..course.stages.folder import StageFolder
+    from ..course.stages.running import running
+    from ..course.stages.told import about_program
+    refuse_unused(arguments)
+    book = StageFolder(arguments.folder)
+    files, mine = book.program()
+    print(wrap(about_program(mine)))
+    with running(files) as program:
+        if arguments.weights is not None:
+            return continue_prompt(arguments, program)
+        if arguments.dates:
+            return rewrite_dates(arguments, program, files, book.folder)
+        return write_story(arguments, program, files, book.folder)
+
+
+def refuse_unused(arguments):
+    """Raises ValueError for options that what is asked for does not use."""
+    given = {"--prompt": arguments.prompt, "--temperature": arguments.temperature, "--top-k": arguments.top_k,
+             "--tokens": arguments.tokens}
+    unused = {"--dates": list(given) if arguments.dates else [],
+              "--weights": ["--temperature", "--top-k"] if arguments.weights is not None else []}
+    if arguments.dates and arguments.weights is not None:
+        raise ValueError("--dates and --weights are two different things to do; leave one of the two out")
+    for option, names in unused.items():
+        wrong = [name for name in names if given[name] is not None]
+        if wrong:
+            raise ValueError(f"{option} does not use {wrong[0]}; leave it out")
+
+
+def trained_with_progress(arguments, program, files, folder, task):
+    """Returns the Trained of a task, after a progress bar and a line about the training."""
+    import time
+
+    from ..course.stages.trained import trained
+    from ..training.progress import Progress
+    start = time.monotonic()
+    with Progress(arguments.steps, "training", "step") as progress:
+        result = trained(program, files, folder, task, arguments.steps, progress.advance(f"loss {loss:.2f}"))
+    first, last = result.losses[0], result.losses[-50:].mean()
+    kept = "kept from an earlier training" if result.again else f"trained in {time.monotonic() - start:.0f} s"
+    print(wrap(f"Weights {kept}: {len(result.losses):,} steps, loss {first:.2f} at the beginning and {last:.2f} at the end "
+               "(mean of the last 50 steps)."))
+    return result
+
+
+def write_story(arguments, program, files, folder):
+    import numpy as np
+
+    from ..course.stages.corpus import stories
+    from ..course.stages.trained import LONGEST
+    prompt = "Once upon a time" if arguments.prompt is None else arguments.prompt
+    ids = stories()[1].encode(prompt).tolist()
+    count = 100 if arguments.tokens is None else arguments.tokens
+    if not ids or len(ids) + count > LONGEST:
+        raise ValueError(f"the prompt has {len(ids)} tokens, and {count} more make {len(ids) + count}; this model takes 1 to "
+                         f"{LONGEST}, so change --prompt or --tokens")
+    result = trained_with_progress(arguments, program, files, folder, "stories")
+    temperature = 0.7 if arguments.temperature is None else arguments.temperature
+    text = program.generate(result.model, ids, count, temperature, 20 if arguments.top_k is None else arguments.top_k,
+                            np.random.default_rng(arguments.seed))
+    print("\n" + wrap(result.tokenizer.decode(text)))
+    return 0
+
+
+def rewrite_dates(arguments, program, files, folder):
+    from ..course.stages.corpus import some_dates
+    from ..course.stages.trained import rewritten
+    result = trained_with_progress(arguments, program, files, folder, "dates")
+    pairs = some_dates(5, arguments.seed)
+    print()
+    for source, target in pairs:
+        written = rewritten(program, result, source)
+        print(f"{source:<28} {written:<12} {'right' if written == target else f'wrong: {target}'}")
+    return 0
+
+
+def continue_prompt(arguments, program):
+    from ..course.stages.published import continued, tiny_folder
+    prompt = "Hello, world!" if arguments.prompt is None else arguments.prompt
+    count = 40 if arguments.tokens is None else arguments.tokens
+    if arguments.weights:
+        found = continued(program, arguments.weights, prompt, count)
+    else:
+        with tiny_folder(arguments.seed) as folder:
+            print("A tiny GPT-2 with random weights: its text has no meaning, but the library's must be the same.")
+            found = continued(program, folder, prompt, count)
+    print("\n" + wrap(found.text) + "\n")
+    if found.agrees:
+        print(f"The library continues with the same {count} tokens.")
+        return 0
+    print(wrap(f"The library continues with other tokens, from the new token {found.first_difference} on. Either a stage is "
+               "wrong that is not passed, or two tokens are equally likely up to rounding."))
+    return 1
+
+
+def report(arguments):
+    from ..course.stages import report as contents
+    from ..course.stages.folder import StageFolder
+    from ..course.stages.report_page import page
+    from ..course.stages.running import running
+    from ..course.stages.told import about_program
+    from ..outputs import check_output, write_output
+    from ..training.progress import Progress
+    book = StageFolder(arguments.folder)
+    out = check_output(arguments.out or book.folder / "report.html")
+    begun = [stage for stage, state in book.states().items() if state not in ("missing", "empty")]
+    with Progress(len(begun), "checking", "stage") as progress:
+        results = contents.checked(book, 10.0, lambda stage: progress.advance(f"stage {stage.number}"))
+    if not any(result.passed for result in results.values()):
+        raise ValueError("no stage has passed yet, so there is nothing to show; run numpy-transformer build check")
+    files, mine = book.program()
+    print(wrap(about_program(mine)))
+    shown = contents.Report(book.states(), results)
+    with running(files) as program, Progress(STEPS, "training", "step") as progress:
+        contents.describe_program(shown, program, files, mine, book.folder, lambda loss: progress.advance(f"loss {loss:.2f}"))
+    write_output(out, page(shown, arguments.name).encode())
+    print(wrap(f"{out}: open it in a browser. It is one file and needs no network."))
     return 0

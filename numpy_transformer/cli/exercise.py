@@ -52,7 +52,7 @@ def add_to_parser(commands):
     action = add_action(actions, "gradescope-zip", gradescope_zip, "make the autograder of an assignment on Gradescope",
                         False)
     action.add_argument("file", metavar="FILE", type=Path, help="the zip to write")
-    add_numbers(action, "without numbers: all exercises")
+    add_numbers(action, "stage5, or stages, for stages of `build`; without numbers: all exercises")
     action.add_argument("--seed", type=whole_number(0), metavar="N",
                         help="seed of the cases (default: a secret one, kept in the zip)")
     action.add_argument("--timeout", type=finite_number(0.5, 3600), default=10.0, metavar="SECONDS",
@@ -251,15 +251,17 @@ def solution(arguments):
 
 
 def gradescope_zip(arguments):
-    from ..grading.gradebooks.autograder import write_zip  # students do not need the grader
+    from ..grading.gradable import choose_gradable  # students do not need the grader
+    from ..grading.gradebooks.autograder import write_zip
+    from ..grading.gradebooks.filling import counted_work
     from ..grading.lateness import Rate
-    wanted = chosen(arguments) or list(exercises().values())
+    wanted = list(exercises().values()) if arguments.numbers in ([], ["all"]) else choose_gradable(arguments.numbers)
     seed = secrets.randbelow(1 << 31) if arguments.seed is None else arguments.seed
     if arguments.late:
         Rate.parse(arguments.late)              # for its errors
     write_zip(arguments.file, wanted, seed, arguments.timeout, arguments.trust_students, arguments.late)
     points = sum(exercise.points for exercise in wanted)
-    print(wrap(f"{arguments.file}: the autograder for {len(wanted)} exercises with {points} points. Upload it on "
+    print(wrap(f"{arguments.file}: the autograder for {counted_work([one.number for one in wanted])} with {points} points. Upload it on "
                "Gradescope under Configure Autograder; README.md inside says what to know. It holds the solutions and the "
                "seed: do not give it to students."))
     return 0

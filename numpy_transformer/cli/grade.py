@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from .. import __version__
-from ..course.exercises import choose_several, exercises
 from ..course.sandbox import NO_LAYER, best_layer, layers, sweep
 from ..grading import policy, shards
 from ..grading.arrival import read_class, ready_to_read
-from ..grading.gradebooks.filling import counted
+from ..grading.gradable import choose_gradable, gradable
+from ..grading.gradebooks.filling import counted, counted_work
 from ..grading.gradebooks.times import tell_times
 from ..grading.grader import Grader
 from ..grading.journal import Journal
@@ -33,7 +33,7 @@ REMEDIES = ("Install one with python -m pip install 'numpy-transformer[sandbox]'
 
 def add_to_parser(commands):
     parser = add_command(
-        commands, "grade", run, help="grade the exercises of a whole class", usage=grade_options.USAGE,
+        commands, "grade", run, help="grade the exercises or stages of a whole class", usage=grade_options.USAGE,
         description="Run every student's files in a sandbox of the operating system, compare the results with the "
                     "correct ones, and name the mistakes. `grade merge` joins the tables of parts that were graded "
                     "separately. `grade --doctor` says what this machine offers for a sandbox.")
@@ -45,7 +45,7 @@ def run(arguments):
     if arguments.doctor:
         return doctor()
     if not arguments.folder:
-        raise ValueError("name the FOLDER of the class, or use --doctor")
+        raise ValueError("name the FOLDER of the class before the options, or use --doctor")
     if arguments.folder[0] == "merge":
         return merge(arguments)
     if len(arguments.folder) > 1:
@@ -104,7 +104,7 @@ def grade(arguments):
         grade_places.check_places(arguments)
         sweep()
         layer = choose_layer(arguments)
-        wanted = choose_several(arguments.only or [])
+        wanted = choose_gradable(arguments.only or [])
         record = shards.read_record(arguments.json)
         taken_over = policy_options.take_over(arguments, record.settings.get("policy") or {}) if record else []
         policy_options.policy(arguments)        # before the work, for its errors
@@ -155,13 +155,14 @@ def saying_what_is_missing(journal):
 
 
 def submitted_exercises(class_, folder):
-    """Returns the exercises for which at least one student submitted a file."""
+    """Returns the exercises and stages for which at least one student submitted a file."""
     numbers = {number for student in class_ for number in student.attempts}
     numbers |= {problem.number for student in class_ for problem in student.problems}
-    chosen = [exercise for number, exercise in exercises().items() if number in numbers]
+    chosen = [gradable()[number] for number in gradable() if number in numbers]
     if not chosen:
-        raise ValueError(f"no file in {str(folder)!r} is named after an exercise, such as "
-                         f"{next(iter(exercises().values())).file}; rename the files, or name the exercise with --only")
+        example, stage = gradable()[next(iter(gradable()))].file, gradable()["stage01"].file
+        raise ValueError(f"no file in {str(folder)!r} is named after an exercise, such as {example}, or a stage, such as "
+                         f"{stage}; rename the files, or name the exercise or stage with --only")
     return chosen
 
 
@@ -191,7 +192,7 @@ def graded(arguments, settings, layer, journal, class_, chosen):
     rules, attempts, total = policy_options.policy(arguments), {}, len(class_) * len(chosen)
     if arguments.retry:
         journal.fatal.clear()
-    print(f"{counted(len(class_), 'student')}, {counted(len(chosen), 'exercise')}, seed {settings['seed']}, "
+    print(f"{counted(len(class_), 'student')}, {counted_work([one.number for one in chosen])}, seed {settings['seed']}, "
           f"sandbox: {layer.name}", file=sys.stderr)
     for sentence in journal.sentences():
         print(wrap(sentence), file=sys.stderr)

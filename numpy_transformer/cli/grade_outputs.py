@@ -1,7 +1,7 @@
 """What `numpy-transformer grade` writes, and prints, after the work."""
 
-from ..course.exercises import exercises
 from ..grading import anonymous, report
+from ..grading.gradable import gradable
 from ..grading.gradebooks import Gradebooks
 from ..grading.gradebooks.people import Person, expected, people
 from . import policy_options
@@ -17,7 +17,7 @@ def check_gradebooks(arguments, class_, chosen, kept):
         kept : rows of an existing table that stay as they are
     """
     numbers = sorted({exercise.number for exercise in chosen} | {row.number for row in kept})
-    Gradebooks(arguments, expected(class_, kept), [exercises()[number] for number in numbers])
+    Gradebooks(arguments, expected(class_, kept), [gradable()[number] for number in numbers])
 
 
 def publish(arguments, settings, rows, problems, new=None):
@@ -29,7 +29,7 @@ def publish(arguments, settings, rows, problems, new=None):
         new : rows to be printed instead of the summary, for a run that leaves most others as they were
     """
     from .. import views  # matplotlib is slow to import
-    chosen = [exercises()[number] for number in sorted({row.number for row in rows})]
+    chosen = [gradable()[number] for number in sorted({row.number for row in rows})]
     left_out = [Person(name, ids, []) for name, ids in settings.get("left_out", {}).items()]
     gradebooks = Gradebooks(arguments, people(rows, problems), chosen, left_out)     # before writing, for its errors
     summary = report.summary(rows, chosen)

@@ -14,7 +14,8 @@ def add_options(parser):
     group.add_argument("--canvas", metavar="FILE", type=Path, help="gradebook exported from Canvas (.csv)")
     group.add_argument("--column", metavar="NAME", action="append",
                        help="column of the Canvas gradebook for the total, or 05=NAME for a lesson's points, 05.2=NAME "
-                            "for an exercise's (default: columns named 05.2, 'Lesson 05' or after an exercise)")
+                            "for an exercise's, stage5=NAME for a stage's (default: columns named 05.2, 'Stage 5' or "
+                            "'Lesson 05', or after an exercise)")
     group.add_argument("--moodle", metavar="FILE", type=Path,
                        help="grading worksheet of an assignment, downloaded from Moodle (.csv)")
     group.add_argument("--roster", metavar="FILE", type=Path,

@@ -16,7 +16,7 @@ def add_options(parser):
         "Canvas tells no times; it marks late files, which is enough for a single deduction such as --late 20%.")
     group.add_argument("--due", metavar="TIME", action="append",
                        help="deadline, such as '2026-11-20 23:59' or 2026-11-20, which ends with that day; 05=TIME for "
-                            "one lesson, 05.2=TIME for one exercise; can be repeated")
+                            "one lesson, 05.2=TIME for one exercise, stage5=TIME for one stage; can be repeated")
     group.add_argument("--timezone", metavar="NAME", help="of these times, such as Europe/Berlin (default: this machine's)")
     group.add_argument("--late", metavar="RATE",
                        help="deduction from the points earned for each started day or hour: 10%%/day, 5%%/hour, "

@@ -15,6 +15,7 @@ from ..course.checker.messages import mistake_names
 from ..texts import render
 from .anonymous_style import STYLE
 from .files import replace_file
+from .gradebooks.filling import counted_work
 from .report import mistakes_of
 
 SMALL = 3                                       # groups of fewer students are not counted
@@ -29,7 +30,9 @@ STAGES = {"shape": "a result of the wrong shape", "type": "a result of the wrong
           "sizes": "values that are correct only for ordinary numbers",
           "functions": "values that are wrong if a function returns its own argument",
           "repeated": "correct values, but a second call gives others or overwrites them",
-          "float32": "correct in float64, but not in float32"}
+          "float32": "correct in float64, but not in float32",
+          "gradients": "correct values, but gradients that depend on earlier calls",
+          "training": "correct parts, but a whole model that trains differently"}
 
 
 @dataclass
@@ -68,7 +71,9 @@ class Result:
             mistakes = [catalog[name] for explanation in mistake for name in explanation if name in catalog]
             if mistakes:
                 sentence = " Or: ".join(mistake.explanation for mistake in mistakes)
-                yield FrequentMistake(count, sentence, mistake_names(mistake), *changed_lines(self.exercise, mistakes[0]))
+                has_lines = mistakes[0].edits   # a bug of the zoo has none
+                lines = changed_lines(mistakes[0].exercise, mistakes[0]) if has_lines else ()
+                yield FrequentMistake(count, sentence, mistake_names(mistake), *lines)
 
     def shared_answers(self):
         """Yields a FrequentMistake for each wrong answer without a known mistake that several students gave."""
@@ -181,7 +186,7 @@ def page(results):
     first, students = discuss_first(results), len({row.student for result in results for row in result.rows})
     parts = [f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
              f"<title>What we got right and wrong</title><style>{STYLE}</style><main><h1>What we got right and wrong</h1>"
-             f"<p>{students} students, {len(results)} {'exercise' if len(results) == 1 else 'exercises'}. Shares are rounded "
+             f"<p>{students} students, {counted_work([result.exercise.number for result in results])}. Shares are rounded "
              "to five percent, so they need not add up to 100, and fewer than three students are “a few”."]
     parts += ["<ul class=key>", *(f"<li class={key(name)}>{name}" for name in RESULTS), "</ul>"]
     parts += ["<table><caption>How each exercise went</caption>", *map(bar, results), "</table>"]

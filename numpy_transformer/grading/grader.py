@@ -12,7 +12,10 @@ from ..course.checker.localize import localize
 from ..course.checker.verdict import Verdict, is_unexplained, judge
 from ..course.sandbox import ProgramTask, Stopped, run_files
 from ..texts import Message
-from .rows import Row, digest_of, digest_of_files, killed, make_row, row_without_file, unreadable, with_arrival
+from .gradable import is_stage
+from .rows import (Judgment, Row, digest_of, digest_of_files, killed, make_row, row_without_file, unreadable,
+                   with_arrival)
+from .stages import StageJudge
 
 
 class Judge:
@@ -29,6 +32,20 @@ class Judge:
             if self.built is None:
                 self.built = AnswerKey(self.exercise, self.seed)
             return self.built
+
+    def grade(self, file, files, execute):
+        """Returns the Judgment of a file.
+
+        Parameters:
+            file : arrival.File
+            files : {name: bytes} of all Python files of the student
+            execute : function (files, task) that runs a ProgramTask in the student's sandbox and returns its ProgramRun
+        """
+        run = execute(files, ProgramTask(self.exercise, self.answer_key.cases, file.name))
+        verdict, answer = self.judge(run)
+        if is_unexplained(self.answer_key, verdict):
+            verdict = self.localize(verdict, run, file, lambda task: execute(files, task))
+        return Judgment(verdict, run.seconds, run.printed, answer)
 
     def judge(self, run):
         """Returns the Verdict on a ProgramRun, and a digest of a wrong answer that no known mistake explains."""
@@ -62,9 +79,30 @@ class Judge:
         return replace(verdict, lines=(*verdict.lines, *self.localized[key]))
 
 
+class StudentRuns(contextlib.ExitStack):
+    """Runs programs of one student until it is closed. Tasks that follow each other with the same files share a sandbox.
+
+    Parameters:
+        run_tasks : function (files, tasks) that yields a ProgramRun for each task of a list, which grows meanwhile
+    """
+
+    def __init__(self, run_tasks):
+        super().__init__()
+        self.run_tasks, self.files, self.tasks, self.runs = run_tasks, None, [], None
+
+    def execute(self, files, task):
+        """Returns the ProgramRun of a task with these files, {name: bytes}."""
+        if files != self.files:
+            self.close()
+            self.files, self.tasks = files, []
+            self.runs = self.enter_context(contextlib.closing(self.run_tasks(self.files, self.tasks)))
+        self.tasks.append(task)
+        return next(self.runs)
+
+
 @dataclass
 class FileToGrade:
-    """A file that counts for an exercise, and its digest."""
+    """A file that counts for an exercise or a stage, and its digest."""
 
     exercise: object
     file: object                                # arrival.File
@@ -75,7 +113,7 @@ class Grader:
     """Grades every file with the same seed and limits.
 
     Parameters:
-        chosen : the exercises
+        chosen : the exercises and stages
         seed : int, the seed of the cases
         layer : the layer of the sandbox
         journal : Journal, which holds the rows of an interrupted run and takes those of this one
@@ -85,7 +123,7 @@ class Grader:
     """
 
     def __init__(self, chosen, seed, layer, journal, choose, seconds=10, megabytes=1024, jobs=2):
-        self.judges = {exercise.number: Judge(exercise, seed) for exercise in chosen}
+        self.judges = {one.number: (StageJudge if is_stage(one.number) else Judge)(one, seed) for one in chosen}
         self.layer, self.journal, self.choose = layer, journal, choose
         self.seconds, self.megabytes, self.jobs = seconds, megabytes, jobs
         self.stop = threading.Event()
@@ -169,25 +207,15 @@ class Grader:
         return Row.from_journal(self.journal.rows.get(key, {}))
 
     def run(self, student, attempts, files):
-        """Runs files of one student in one sandbox. Yields (FileToGrade, Row)."""
-        tasks = []                              # grows while they are run
-
-        def execute(task):
-            tasks.append(task)
-            return next(runs)
-
-        with contextlib.closing(self.run_tasks(files, tasks)) as runs:
+        """Runs files of one student in the sandbox. Yields (FileToGrade, Row)."""
+        with StudentRuns(self.run_tasks) as runs:
             for attempt in attempts:
                 if self.stop.is_set():
                     raise Stopped
                 self.journal.started((student.name, attempt.exercise.number, attempt.digest))
-                judge = self.judges[attempt.exercise.number]
-                run = execute(ProgramTask(attempt.exercise, judge.answer_key.cases, attempt.file.name))
-                verdict, answer = judge.judge(run)
-                if is_unexplained(judge.answer_key, verdict):
-                    verdict = judge.localize(verdict, run, attempt.file, execute)
-                row = make_row(student, attempt.exercise, verdict, attempt.file, round(run.seconds, 2),
-                               run.printed, answer=answer, digest=attempt.digest)
+                judgment = self.judges[attempt.exercise.number].grade(attempt.file, files, runs.execute)
+                row = make_row(student, attempt.exercise, judgment.verdict, attempt.file, round(judgment.seconds, 2),
+                               judgment.printed, answer=judgment.answer, digest=attempt.digest)
                 self.journal.add(row)
                 yield attempt, row
 

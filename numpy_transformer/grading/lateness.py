@@ -10,8 +10,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from ..course.exercises import choose_several
 from ..file_checks import one_line
+from .gradable import choose_gradable
 
 UNITS = {"day": timedelta(days=1), "hour": timedelta(hours=1)}
 LONGEST_DAYS, YEARS = 3650, range(1970, 3000)   # of a length of time, and of deadlines
@@ -250,7 +250,7 @@ def csv_rows(path, text, delimiter):
 
 
 def parse_entry(student, value, where, zone, days):
-    numbers = frozenset(exercise.number for exercise in choose_several([where]))
+    numbers = frozenset(exercise.number for exercise in choose_gradable([where]))
     count = re.fullmatch(r"(\d{1,3})(\s*days?)?", value) if days else None
     if count:
         return StudentEntry(student, numbers, days=int(count[1]))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 
-from ..course.exercises import choose_several, exercises
+from .gradable import choose_gradable, gradable
 from .lateness import Deadline, Rate, folded_name, parse_duration, parse_zone, read_entries
 
 MOST_ATTEMPTS = 10                              # that are graded if the best one counts
@@ -64,7 +64,7 @@ class Policy:
         zone, deadlines = parse_zone(timezone), {}
         for text in due or ():
             names, _, time = text.rpartition("=")
-            numbers = [exercise.number for exercise in choose_several([names])] if names else [""]
+            numbers = [exercise.number for exercise in choose_gradable([names])] if names else [""]
             deadlines |= dict.fromkeys(numbers, Deadline.parse(time, zone))
         rate = Rate.parse(late) if late else Rate()
         if not deadlines and (rate.unit or grace or extensions or submitted or free_late_days):
@@ -159,7 +159,7 @@ def choose_attempts(student, number, policy):
     files = student.attempts.get(number, [])
     if policy.attempts == "last":
         return list(files[-1:])
-    return list(files[:1] if exercises()[number].kind in GUESSED else files[-policy.most_attempts:])
+    return list(files[:1] if gradable()[number].kind in GUESSED else files[-policy.most_attempts:])
 
 
 def settle(graded, policy, handed_in=None):

@@ -11,10 +11,10 @@ from pathlib import Path
 from ..course.checker.feedback import WIDTH, feedback
 from ..course.checker.messages import mistake_names
 from ..course.checker.verdict import STATUS, Verdict
-from ..course.exercises import exercises
 from ..texts import Message, as_data
 from ..texts.width import wrap
 from .files import PRIVATE, replace_file
+from .gradable import gradable, hints_for
 
 LOOK_AT = "for you to look at"                  # in the note of a file that uses names that no exercise needs
 COLUMNS = ("student", "exercise", "status", "points", "max", "misconception", "seconds", "note")
@@ -108,7 +108,8 @@ def student_feedback(row, above=()):
     lines = [line for line in row.lines if line.values.get("text") not in above]
     if row.lines and not lines:
         lines = [Message("verdict.line.no_file")]
-    yield from feedback(exercises()[row.number], Verdict(row.status, row.stage, lines=lines), row.printed)
+    verdict = Verdict(row.status, row.stage, lines=lines)
+    yield from feedback(gradable()[row.number], verdict, row.printed, hints=hints_for(row.number))
     for remark in row.remarks:
         yield from wrap(remark, WIDTH, "  ", "    ")
 

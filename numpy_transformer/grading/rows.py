@@ -72,6 +72,20 @@ class Row:
         return {field.name: as_data(getattr(self, field.name)) for field in fields(self)}
 
 
+@dataclass
+class Judgment:
+    """What was found out about a file.
+
+    Attributes:
+        answer : digest of a wrong answer that no known mistake explains, or ""
+    """
+
+    verdict: Verdict
+    seconds: float
+    printed: str
+    answer: str = ""
+
+
 def make_row(student, exercise, verdict, file=None, seconds=0.0, printed="", **more):
     """Returns the Row of a verdict on a File. All its texts consist of single lines of printable characters."""
     notes = [render(verdict.note)]

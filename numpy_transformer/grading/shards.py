@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from ..course.checker.feedback import heading
 from ..course.checker.verdict import STATUS
-from ..course.exercises import exercises
 from ..file_checks import MALFORMED, check_form, reason_of
 from ..texts import from_data, render
 from .files import open_regular
+from .gradable import gradable
 from .gradebooks.people import name_keys, name_without_id, name_words
 from .rows import Row
 
@@ -138,9 +138,9 @@ def record_from(content):
     problems = {student["student"]: student["problems"] for student in content["students"] if student["problems"]}
     rows = [row for student in content["students"] for row in rows_of(student)]
     for row in rows:
-        if row.number not in exercises() or row.status not in STATUS:
+        if row.number not in gradable() or row.status not in STATUS:
             raise ValueError(f"there is no exercise {row.number!r}, or no status {row.status!r}")
-        render([row.lines, heading("verdict.heading.result", exercises()[row.number], row.verdict)])       # all texts exist
+        render([row.lines, heading("verdict.heading.result", gradable()[row.number], row.verdict)])       # all texts exist
     settings = {name: value for name, value in content.items() if name not in ("version", "students", "summary")}
     if settings.get("shard") is not None:
         parse_shard(settings["shard"])

@@ -18,7 +18,7 @@ from ..exercises.cases import Case
 from ..sandbox import ProgramTask
 from . import bugs, drivers, whole
 from .definition import StagePart
-from .files import borrowed, complaint, program_of
+from .files import look_at, program_of
 from .parts import parts_of
 
 GRADIENT = 1e-6                                 # the largest relative error beside central differences
@@ -66,7 +66,7 @@ def answer_keys(number, seed):
     return tuple(AnswerKey(part, seed) for part in parts_of(number))
 
 
-def check_stage(stage, files, execute, seed=0, own=()):
+def check_stage(stage, files, execute, seed=0, own=(), look=look_at):
     """Checks a stage of a student and returns a StageResult.
 
     Parameters:
@@ -74,13 +74,14 @@ def check_stage(stage, files, execute, seed=0, own=()):
         execute : function (files, task) that runs a ProgramTask with these files and returns its ProgramRun
         seed : of the cases
         own : other stages that are the student's in the program; they have passed
+        look : does what `look_at` does; a grader parses the files of strangers in a process with limits
     """
     if stage.file not in files:
         return StageResult(stage, Verdict("missing", "", Message("stages/words.state.missing", file=stage.file)))
-    said = complaint(stage, files)
+    said, lenders = look(stage, files)
     if said:
         return StageResult(stage, Verdict("error", "import", said))
-    mine = in_order({stage, *own, *borrowed(stage, files)})
+    mine = in_order({stage, *own, *lenders})
     program = program_of(files, mine)
     result = check_alone(stage, program, execute, seed)
     result.mine = mine
@@ -92,7 +93,7 @@ def check_stage(stage, files, execute, seed=0, own=()):
             stage, program_of(files, {stage, *left}), execute, seed).passed))
     result.curve = whole.train_with(stage, program, execute)
     if result.passed and result.difference:
-        result.verdict = Verdict("fail", "training", about_training(result))
+        result.verdict = Verdict("fail", "training", about_training(result), right=True)
         guilty = culprit(others, lambda left: not whole.difference(
             stage, whole.train_with(stage, program_of(files, {stage, *left}), execute)))
         return blaming(result, guilty)
@@ -150,7 +151,8 @@ def check_alone(stage, program, execute, seed):
                          printed=run.printed)
     wrong = [name for name, error in result.gradients.items() if not error < GRADIENT]
     if wrong:
-        result.verdict = Verdict("fail", "gradients", Message("stages/words.gradients.wrong", names=", ".join(wrong)))
+        result.verdict = Verdict("fail", "gradients", Message("stages/words.gradients.wrong", names=", ".join(wrong)),
+                                 right=True)
     return result
 
 

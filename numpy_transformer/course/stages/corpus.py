@@ -38,3 +38,9 @@ def date_batches(count, steps, rng):
     framed = np.array([[BOS, *map(number.get, target), EOS] for _, target in chosen])
     split = (steps, count, -1)
     return sources.reshape(split), framed[:, :-1].reshape(split), framed[:, 1:].reshape(split), letters
+
+
+def some_dates(count, seed):
+    """Returns pairs of a written date and its ISO form, on which no model is trained."""
+    pairs = dates(SEED).test
+    return [pairs[i] for i in np.random.default_rng(seed).choice(len(pairs), count, replace=False)]

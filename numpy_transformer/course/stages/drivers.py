@@ -4,8 +4,10 @@ A driver's source is run after a student's file, in a copy of its names, so that
 class like any other answer. Here the names are those of the reference program, and in package.py those of the package.
 """
 
+import contextlib
 import json
 import math
+import os
 import tempfile
 from pathlib import Path
 
@@ -359,6 +361,12 @@ def drawn(ids, draws, temperature, top_k, num_heads, num_layers, arrays):
 
 # Stage 11
 
+def folder_for_files():
+    """Returns a context with a folder: in a student's process its working folder, as a sandbox lets it delete nothing."""
+    is_own = os.environ.get("TMPDIR") == os.getcwd()
+    return contextlib.nullcontext(os.getcwd()) if is_own else tempfile.TemporaryDirectory()
+
+
 def write_safetensors(path, arrays):
     """Writes {name: array} as a file of the format safetensors."""
     header, start = {"__metadata__": {"format": "pt"}}, 0
@@ -379,14 +387,14 @@ def write_gpt2(folder, config, arrays):
 
 
 def gpt2_logits(ids, config, arrays):
-    with tempfile.TemporaryDirectory() as folder:
+    with folder_for_files() as folder:
         write_gpt2(folder, config, arrays)
         model = load_gpt2(folder)
         return model.forward(ids)
 
 
 def byte_pairs(texts, vocabulary, merges):
-    with tempfile.TemporaryDirectory() as folder:
+    with folder_for_files() as folder:
         ids = {token: number for number, token in enumerate(vocabulary)}
         (Path(folder) / "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
         (Path(folder) / "merges.txt").write_text("\n".join(["#version: 0.2", *merges, ""]), encoding="utf-8")

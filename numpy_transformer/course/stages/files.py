@@ -68,7 +68,7 @@ def complaint(stage, files):
         except SyntaxError as error:
             return Message("stages/words.state.syntax", file=name, line=error.lineno or 1, error=error.msg)
         except (ValueError, RecursionError, MemoryError) as error:
-            return Message("stages/words.state.unreadable", file=name, error=str(error))
+            return Message("stages/words.state.unreadable", file=name, error=str(error) or "it is nested too deeply")
         own = {path.removesuffix(".py") for path in (*files, f"{LAW}.py", *STAGE_FILES)}
         for module, _, line in imports(tree):
             if module not in ALLOWED | own:
@@ -78,6 +78,12 @@ def complaint(stage, files):
         if name not in defined:
             return Message("stages/words.state.renamed", file=stage.file, name=name, defined=", ".join(defined) or "-")
     return None
+
+
+def look_at(stage, files):
+    """Returns what `complaint` and, without a complaint, `borrowed` say of a stage."""
+    said = complaint(stage, files)
+    return said, [] if said else borrowed(stage, files)
 
 
 def names_in(tree):

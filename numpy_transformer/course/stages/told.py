@@ -7,6 +7,7 @@ from ...texts.width import wrap
 from ..checker.feedback import WIDTH, explanation_lines, printed_lines
 from . import whole
 from .check import CANNOT_RUN, GRADIENT, answer_keys, error_of
+from .table import STAGES
 
 WORDS = "stages/words"
 MOST_ROWS = 6                                   # gradients in the table of those that are wrong
@@ -33,15 +34,38 @@ def result_lines(result, states, seed=0, width=WIDTH, hints=None):
     else:
         yield from explanation_lines(verdict, width, others=2)
         yield from printed_lines(result.printed, width)
-    wrong = {name: error for name, error in result.gradients.items() if not error < GRADIENT}
-    if wrong and verdict.stage != "gradients":
-        worst = sorted(wrong, key=lambda name: -np.nan_to_num(wrong[name], nan=2.0))[:MOST_ROWS]
-        rows = [Message(f"{WORDS}.gradients.row", name=name, error=f"{wrong[name]:.0e}") for name in worst]
-        yield from wrap(say("gradients.table", rows=listed(rows)), width, "  ", "    ")
+    for said in wrong_gradients(result):
+        yield from wrap(render(said), width, "  ", "    ")
     if result.curve and verdict.status != "pass":
         yield from curve_lines(result, states, width)
     if hints and verdict.status not in ("missing",) and verdict.stage != "import":
         yield f"  {say('next.hints', command=hints)}"
+
+
+def messages(result, seed=0):
+    """Yields Messages with what `result_lines` says, without heading, curve and output of the file: for a table of results."""
+    verdict = result.verdict
+    if verdict.status == "pass":
+        yield from about_pass(result, seed)
+        return
+    if result.right:
+        yield Message(f"{WORDS}.right.parts", names=listed(result.right))
+    if verdict.status == "todo":
+        yield Message(f"{WORDS}.right.todo", names=listed(left(result)))
+        return
+    if result.part and verdict.stage not in CANNOT_RUN:
+        yield Message(f"{WORDS}.grading.failed", names=listed(failed(result)))
+    yield from verdict.lines or filter(None, [verdict.note])
+    yield from wrong_gradients(result)
+
+
+def wrong_gradients(result):
+    """Yields the Message with the gradients that differ from differences, unless the explanation names them already."""
+    wrong = {name: error for name, error in result.gradients.items() if not error < GRADIENT}
+    if wrong and result.verdict.stage != "gradients":
+        worst = sorted(wrong, key=lambda name: -np.nan_to_num(wrong[name], nan=2.0))[:MOST_ROWS]
+        rows = [Message(f"{WORDS}.gradients.row", name=name, error=f"{wrong[name]:.0e}") for name in worst]
+        yield Message(f"{WORDS}.gradients.table", rows=listed(rows))
 
 
 def say(key, **values):
@@ -65,8 +89,12 @@ def what_failed(result):
         return Message(f"{WORDS}.heading.{verdict.stage}")
     if result.part is None or verdict.stage in CANNOT_RUN:
         return Message(f"{WORDS}.heading.loading")
-    new = [name for name in result.part.checks if name not in result.right] or result.part.checks
-    return Message(f"{WORDS}.heading.checks", names=listed(new), stage=Message(f"verdict.stage.{verdict.stage}"))
+    return Message(f"{WORDS}.heading.checks", names=listed(failed(result)), stage=Message(f"verdict.stage.{verdict.stage}"))
+
+
+def failed(result):
+    """Returns the functions and methods that the part that failed has checked for the first time, or else all of them."""
+    return [name for name in result.part.checks if name not in result.right] or list(result.part.checks)
 
 
 def left(result):
@@ -121,3 +149,11 @@ def curve_lines(result, states, width):
     unfinished = [stage for stage, state in states.items() if stage not in result.mine and state in ("begun", "changed")]
     if unfinished:
         yield from wrap(say("training.reference", stages=stages_named(unfinished)), width, "  ", "    ")
+
+
+def about_program(mine):
+    """Returns the sentence that says which stages of a program are the student's."""
+    rest = [stage for stage in STAGES.values() if stage not in mine]
+    if not mine:
+        return say("program.none")
+    return say("program.some", mine=stages_named(mine), rest=stages_named(rest)) if rest else say("program.all")

@@ -34,7 +34,7 @@ ANONYMOUS = re.compile(r"(?:(?P<late>LATE)_)?anon_(?P<id>[0-9A-Za-z]+)_(?:(?P<fi
                        r"(?P<kind>text|link)(?:-\d+)?\.html)", re.S)
 MOODLE = re.compile(r"(?P<name>.+?)(?:_(?P<id>\d+))?_assignsubmission_(?P<kind>[a-z]+?)(?:_(?P<rest>.*))?", re.S)
 BLACKBOARD = re.compile(r"(?P<name>.+?)_(?P<id>[^_]+)_attempt_(?P<time>\d{4}(?:-\d\d){5})(?:_(?P<rest>.+)|\.txt)", re.S)
-PLAIN = re.compile(r"(?P<name>.+?)[ _-]+(?P<rest>(?:ex(?:ercise)?[ _.-]?\d{1,2}(?!\d)|\d{1,2}[._-]\d(?![0-9a-z])).*)",
+PLAIN = re.compile(r"(?P<name>.+?)[ _-]+(?P<rest>(?:(?:ex(?:ercise)?|stage)[ _.-]?\d{1,2}(?!\d)|\d{1,2}[._-]\d(?![0-9a-z])).*)",
                    re.I | re.S)
 
 

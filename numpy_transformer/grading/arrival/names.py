@@ -1,7 +1,8 @@
 """Which exercise a file belongs to: by its name, by the functions it defines, or by the folder it lies in.
 
 Names: "ex01_2_softmax_backward.py", "exercise_05_2.py", "05.2.py", "5-2.py", "Kim_ex01_2.py" or the function's name. The
-number of a lesson with several exercises is settled by what the file defines.
+number of a lesson with several exercises is settled by what the file defines. A stage is recognized by its name alone
+("stage05_attention.py", "Kim_stage5.py"), because stages define what exercises define, too.
 
 Several files for one exercise: the order of `CopyMarks` decides which one is the newest. First come files called old,
 backup or alt, then copies ("Copy of x", "x - Copy"), which people make before they go on working, then plain names,
@@ -13,6 +14,7 @@ import re
 from dataclasses import dataclass
 
 from ...course.exercises import exercises
+from .. import gradable
 from .statements import without_strings
 
 PYTHON = re.compile(r"(.*?)((?:\.pyw?|\.py3)?\.txt|\.pyw?|\.py3|\.ipynb(?:\.txt|\.json)?)", re.I | re.S)
@@ -69,7 +71,7 @@ def split_marks(stem):
 
 def is_complete_name(stem):
     """Returns True if a stem is complete without a trailing number: "ex05_2" or "softmax_backward", but not "05"."""
-    return bool(WITH_PLACE.search(stem) or function_in(stem) or re.search(r"ex(?:ercise)?[ _.]*\d\d$", stem, re.I))
+    return bool(WITH_PLACE.search(stem) or stage_in(stem) or function_in(stem) or re.search(r"ex(?:ercise)?[ _.]*\d\d$", stem, re.I))
 
 
 def numbers_in(stem):
@@ -77,6 +79,11 @@ def numbers_in(stem):
     pairs = [*WITH_PLACE.findall(stem), *BARE.findall(stem)]
     numbers = [f"{lesson.zfill(2)}.{place}" for lesson, place in pairs]
     return [number for number in numbers if number in exercises()]
+
+
+def stage_in(stem):
+    """Returns the number of the stage in a name, such as "stage05", or "" without one."""
+    return "" if WITH_PLACE.search(stem) else gradable.stage_in(stem)
 
 
 def lessons_in(stem):
@@ -147,7 +154,7 @@ def is_given(number, text, by):
 
 
 def exercises_answered(stem, folders, statements):
-    """Returns what a file counts for.
+    """Returns what a file counts for. One that is named after a stage counts for nothing else.
 
     Functions that come with another exercise's file, such as the softmax in that of 05.1, do not count if they are
     unchanged and the file answers only that one exercise.
@@ -162,6 +169,8 @@ def exercises_answered(stem, folders, statements):
         numbers of all exercises whose functions it defines
         True if its name speaks of another exercise
     """
+    if stage_in(stem) and not TESTS.search(stem):
+        return (stage_in(stem),), (), frozenset(), False
     bound, others = defined_in(statements)
     core = {number for number, text in bound.items() if not any(is_given(number, text, other) for other in bound)}
     defined = core if len(core) == 1 else set(bound)
@@ -206,9 +215,12 @@ def tagged(tag):
 
 
 def is_exercise_name(stem):
-    """Returns True if a name is that of an exercise and of no student: "ex01_2_softmax_backward", "05.2", "softmax"."""
+    """Returns True if a name is that of an exercise and of no student: "ex01_2_softmax_backward", "05.2", "softmax".
+
+    Or if it is that of a stage, "stage05_attention".
+    """
     plain = split_marks(stem)[0]
-    starts = re.match(r"(?:ex(?:ercise)?s?[ _.-]*\d|\d{1,2}[._-]\d(?!\d))", plain, re.I)
+    starts = re.match(r"(?:(?:ex(?:ercise)?s?|stage)[ _.-]*\d|\d{1,2}[._-]\d(?!\d))", plain, re.I)
     return bool(starts) or split_function(plain)[0] == ""
 
 

@@ -37,10 +37,11 @@ class FoundFile:
     Parameters:
         name : the name that the student gave to the file
         path : names from the student's folder to the file, its own included
-        answers : numbers of the exercises that it counts for
+        answers : numbers of the exercises or stages that it counts for
         spare : numbers of exercises whose functions it defines too; it counts for them if no other file does
         mislabeled : True if its name speaks of another exercise
         is_starter : True if it came with the assignment
+        is_beside_stages : True if it lies beside stages and counts for nothing, so that they may import it
         sources : {number: source}, "" for the source of the whole file
     """
 
@@ -56,6 +57,7 @@ class FoundFile:
     mislabeled: bool = False
     remarks: list = field(default_factory=list)
     is_starter: bool = False
+    is_beside_stages: bool = False
 
     def source(self, number):
         return self.sources.get(number, self.sources.get("", ""))
@@ -210,7 +212,7 @@ class Search:
 
     def add_problem(self, item, name, folders, sentence):
         plain, _ = names.split_marks(names.stem_of(name) or re.sub(r"\.\w+$", "", name))
-        numbers, _ = names.numbers_of(plain, folders, frozenset())
+        numbers = [names.stage_in(plain)] if names.stage_in(plain) else names.numbers_of(plain, folders, frozenset())[0]
         may_hold_code = item.is_folder or archives.is_archive(name) or names.stem_of(name) is not None
         is_unknown = bool(item.problem) and "." not in name or name.lower().endswith(tuple(PACKED))
         if numbers or may_hold_code or is_unknown:

@@ -7,6 +7,9 @@ import signal
 import sys
 from dataclasses import replace
 
+from ... import texts
+from ...course.stages.files import look_at
+from ...course.stages.table import STAGES
 from . import clones
 from .class_place import ClassPlace
 from .downloads import count_people, find_download
@@ -30,7 +33,7 @@ def serve():
         place = None
         for line in questions:
             question = json.loads(line)
-            if place is None or place.class_id != question["class_id"]:
+            if "class_id" in question and (place is None or place.class_id != question["class_id"]):
                 stack.close()
                 place = stack.enter_context(ClassPlace(question["class_id"], question["place"]))
             with limited(question["seconds"], question["megabytes"]):
@@ -110,4 +113,11 @@ def read_repository(place, question):
     return {"repository": clones.repository(place.item(question["keys"]))}
 
 
-ANSWERS = {"student": read_student, "download": count_people_in, "repository": read_repository}
+def look_at_stage(place, question):
+    """Returns what keeps a stage from being run at all, and the stages from whose files it imports names of the student's."""
+    files = {name: text.encode() for name, text in question["files"].items()}
+    said, lenders = look_at(STAGES[question["stage"]], files)
+    return {"said": texts.as_data(said), "lenders": [stage.number for stage in lenders]}
+
+
+ANSWERS = {"stage": look_at_stage, "student": read_student, "download": count_people_in, "repository": read_repository}

@@ -5,8 +5,9 @@ import sys
 from dataclasses import replace
 from datetime import timezone
 
-from ...course.exercises import exercises
+from ...course.stages.table import LAW
 from ...file_checks import one_line
+from ..gradable import MODULES_OF_STAGES, gradable, is_stage
 from . import names
 from .records import File, Problem, Student
 from .search import HAND_IN
@@ -30,19 +31,44 @@ def build_student(name, owners_and_searches, only=None):
     """
     student = Student(name)
     owned_files = [(owner, one) for owner, search in owners_and_searches for one in search.found]
+    set_aside_helpers([one for _, one in owned_files])
     claims = files_by_exercise(owned_files, only)
     for number in sorted(claims):
         add_attempts(student, number, claims[number])
     imported = add_files(student, owned_files)
     used = {id(one) for claim in claims.values() for _, one in claim}
     left_over = [(owner, one) for owner, one in owned_files
-                 if id(one) not in used and not (student.attempts and is_helper(one, imported))]
+                 if id(one) not in used and not one.is_beside_stages and not (student.attempts and is_helper(one, imported))]
     modules_of_own = {name.partition("/")[0].removesuffix(".py") for name in student.files}
     for file in (file for files in student.attempts.values() for file in files):
-        file.unusual = unusual(file.content.decode(), modules_of_own, is_notebook=".ipynb" in file.where.lower())
+        file.unusual = unusual(file.content.decode(), modules_of_own, ".ipynb" in file.where.lower(), needed_in(file.number))
     notes = add_problems(student, owners_and_searches, claims, left_over)
     student.problems = first_problems(student.problems)
     return student, notes
+
+
+def set_aside_helpers(files):
+    """Makes helpers of the files that lie beside stages and count for exercises only by what they define.
+
+    That is so if a file is imported, or if there is a module.py, which makes the folder one of `build start`.
+    """
+    folders = {one.path[:-1] for one in files if any(map(is_stage, one.answers))}
+    whole = {one.path[:-1] for one in files if one.name == f"{LAW}.py"}
+    imported = imported_by(files)
+    for one in files:
+        stem = names.split_marks(names.stem_of(one.name) or one.name)[0]
+        if one.path[:-1] not in folders or names.stage_in(stem) or names.is_exercise_name(stem):
+            continue
+        if not one.answers or one.path[:-1] in whole or is_helper(one, imported):
+            one.answers, one.spare, one.is_beside_stages = (), (), True
+
+
+def needed_in(number):
+    """Returns the modules that a stage needs, which are those of the reference and other stages, and what reads files."""
+    if not is_stage(number):
+        return frozenset()
+    needed = MODULES_OF_STAGES | modules(gradable()[number].stage.solution)
+    return needed | {"open", "compile"} if "pathlib" in needed else needed
 
 
 def files_by_exercise(owned_files, only):
@@ -56,14 +82,15 @@ def files_by_exercise(owned_files, only):
             others = [other for _, other in claims.get(number, ())]
             if all(number in other.spare or is_skeleton(other, number) for other in others):
                 claims.setdefault(number, []).append((owner, one))
-    unclaimed = [(owner, one) for owner, one in owned_files if not one.answers and not one.spare]
+    unclaimed = [(owner, one) for owner, one in owned_files
+                 if not one.answers and not one.spare and not one.is_beside_stages]
     if only and len(only) == 1 and only[0] not in claims and len(unclaimed) == 1:
         claims[only[0]] = unclaimed             # one exercise is graded and there is one file: it must be this one
     return claims
 
 
 def add_attempts(student, number, claim):
-    exercise = exercises()[number]
+    exercise = gradable()[number]
     if len(claim) > 1:
         claim = without_equals(number, sorted(claim, key=lambda pair: newest_last(exercise, *pair)))
     for owner, one in claim:
@@ -102,7 +129,7 @@ def why_newest(exercise, before, newest):
 def is_skeleton(one, number):
     """Returns True for a file that is still as students got it."""
     text = one.source(number)
-    return "raise NotImplementedError" in text and names.normal(text) == names.normal(exercises()[number].skeleton())
+    return "raise NotImplementedError" in text and names.normal(text) == names.normal(gradable()[number].skeleton())
 
 
 def without_equals(number, claim):
@@ -113,8 +140,7 @@ def without_equals(number, claim):
 
 def add_files(student, owned_files):
     """Adds all Python files under the names by which they import each other. Returns the modules that they import."""
-    imported = {module for _, one in owned_files for text in one.sources.values() if OTHER_IMPORTS.search(text)
-                for module in modules(text)}
+    imported = imported_by([one for _, one in owned_files])
     packages = files_by_ending(owned_files)
     for _, one in sorted(owned_files, key=lambda pair: (pair[1].marks, pair[0].order, pair[1].where)):
         stem = module_name(one)
@@ -130,6 +156,11 @@ def add_files(student, owned_files):
         for alias in aliases(number) & imported - NOT_SHADOWED:
             student.files[f"{alias}.py"] = content
     return imported
+
+
+def imported_by(files):
+    """Returns the modules that these FoundFiles import."""
+    return {module for one in files for text in one.sources.values() if OTHER_IMPORTS.search(text) for module in modules(text)}
 
 
 def files_by_ending(owned_files):
@@ -154,8 +185,10 @@ def paths(module):
 
 
 def aliases(number):
-    """Returns the module names under which other files may import an exercise."""
-    exercise, place = exercises()[number], number.replace(".", "_")
+    """Returns the module names under which other files may import an exercise or a stage."""
+    exercise, place = gradable()[number], number.replace(".", "_")
+    if is_stage(number):
+        return {exercise.file.removesuffix(".py")}
     return {f"ex{place}", f"exercise{place}", f"exercise_{place}", exercise.name, exercise.file[:-len(".py")],
             exercise.file[len("ex00_0_"):-len(".py")]}
 
@@ -164,8 +197,9 @@ def add_problems(student, owners_and_searches, claims, left_over):
     """Adds what could not be read, and strays if there is nothing else. Returns notes for the teacher."""
     for owner, search in owners_and_searches:
         student.problems += [problem(owner, *entry) for entry in search.problems]
+    folders = {folder_of(one.where) for claim in claims.values() for _, one in claim if any(map(is_stage, one.answers))}
     strays = [problem(owner, where, "", sentence) for owner, search in owners_and_searches
-              for where, sentence in search.strays]
+              for where, sentence in search.strays if not (where.endswith(".html") and folder_of(where) in folders)]
     strays += [problem(owner, one.where, "", why_unused(one)) for owner, one in left_over if not one.is_starter]
     skeletons = [number for number, claim in claims.items() if all(is_skeleton(one, number) for _, one in claim)]
     for number in skeletons if strays else ():
@@ -178,6 +212,11 @@ def add_problems(student, owners_and_searches, claims, left_over):
         strays = [problem(others[-1][0], where, "", f"is no exercise's file; {HAND_IN} of the exercise")]
     student.problems += strays
     return [] if student.problems else [f"{student.name} handed in nothing: there is no file"]
+
+
+def folder_of(where):
+    """Returns the folder of a file; `build report` writes a page beside the stages, which is nothing to be graded."""
+    return where.rpartition("/")[0]
 
 
 def first_problems(problems):

@@ -50,7 +50,7 @@ def first_names(names, most=5):
     return ", ".join(names[:most]) + more
 
 
-def unusual(source, own_modules=(), is_notebook=False):
+def unusual(source, own_modules=(), is_notebook=False, needed=frozenset()):
     """Returns what a student's file does that no exercise needs, for the teacher to look at, as phrases.
 
     Looks at words instead of parsing, because a malicious file can crash a parser, and slow a tokenizer down.
@@ -58,6 +58,7 @@ def unusual(source, own_modules=(), is_notebook=False):
     Parameters:
         own_modules : names of the student's other files
         is_notebook : if True, importing sys or os and using their paths is usual
+        needed : what the task needs beyond this: modules, and names such as "open"
     """
     imports, uses, statement, depth = set(), set(), [], 0
     for word in WORDS.findall(TEXTS.sub(code_in, source[:SCANNED]).replace("\\\n", " ")):
@@ -68,7 +69,8 @@ def unusual(source, own_modules=(), is_notebook=False):
         elif word != "\n":
             statement.append(word)
     note(statement, imports, uses, is_notebook)
-    imports -= EXPECTED_IMPORTS.union(SPARE, set(own_modules) - UNUSUAL)
+    imports -= EXPECTED_IMPORTS.union(SPARE, needed, set(own_modules) - UNUSUAL)
+    uses -= needed
     phrases = [f"imports {', '.join(sorted(imports))}, which no exercise needs"] if imports else []
     phrases += [f"uses {', '.join(sorted(uses - imports))}"] if uses - imports else []
     return [*phrases, f"has more than {SCANNED // 1000} kB"] if len(source) > SCANNED else phrases

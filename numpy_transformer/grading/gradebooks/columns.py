@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from ...course.exercises import choose_several, exercises
+from ..gradable import choose_gradable, gradable, stage_in
 from .people import name_words
 
 NUMBER = re.compile(r"(?:^|[^0-9.])(?:ex)?([0-9]{1,2})[._]([0-9])(?![0-9])", re.I)
@@ -32,8 +32,8 @@ def targets(headers, chosen, wanted, gradebook):
     Parameters:
         headers : {index of a column: its name}
         chosen : the exercises that were graded
-        wanted : texts of --column, such as "Sheet 5 (123)", "123", "05=Sheet 5" or "05.2=123"; without any, columns
-            are found by their names, if these name an exercise or a lesson
+        wanted : texts of --column, such as "Sheet 5 (123)", "123", "05=Sheet 5", "05.2=123" or "stage5=123"; without any,
+            columns are found by their names, if these name an exercise, a stage or a lesson
         gradebook : what errors call the file
     Raises: ValueError if no column fits, or several fit the same results.
     """
@@ -59,11 +59,13 @@ def targets(headers, chosen, wanted, gradebook):
 def meaning(header, numbers):
     """Returns what a column's name says: a list of at most one (what, numbers of exercises)."""
     title = without_id(header)
+    if stage_in(title):
+        return [(stage_in(title), [stage_in(title)])] if stage_in(title) in numbers else []
     match = NUMBER.search(title)
     if match:
         number = f"{int(match[1]):02}.{match[2]}"
         return [(number, [number])] if number in numbers else []
-    named = [number for number in numbers if name_words(title) in spelled(exercises()[number])]
+    named = [number for number in numbers if name_words(title) in spelled(gradable()[number])]
     if len(named) == 1:
         return [(named[0], named)]
     match = LESSON.search(title)
@@ -82,7 +84,7 @@ def target_of_option(text, headers, numbers, gradebook):
     """Returns the Target that one --column option describes."""
     key, _, name = text.partition("=")
     try:
-        own = numbers if key.strip().casefold() == "total" else [e.number for e in choose_several([key])]
+        own = numbers if key.strip().casefold() == "total" else [one.number for one in choose_gradable([key])]
     except ValueError:                          # no number: all of it is the column's name, with a "=" in it
         own, name, key = numbers, text, "total"
     if not name:
@@ -99,7 +101,7 @@ def target_of_option(text, headers, numbers, gradebook):
     if not graded:
         raise ValueError(f"--column {text}: {key} is not graded in this run; leave this option out or grade {key} too")
     column, header = next(iter(fitting.items()))
-    what = key if key == "total" or len(own) == 1 else f"lesson {key.zfill(2)}"
+    what = f"lesson {key.zfill(2)}" if len(own) > 1 and key.isdigit() else key
     return Target(column, header, graded, what)
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from ..gradable import is_stage
 from .sheet import Sheet, number_text
 
 
@@ -78,3 +79,11 @@ def scaled(most, possible):
 
 def counted(number, noun):
     return f"{number_text(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def counted_work(numbers):
+    """Returns how many exercises and stages these numbers are, such as "3 exercises and 2 stages"."""
+    stages = sum(map(is_stage, numbers))
+    exercises = len(numbers) - stages
+    parts = [counted(exercises, "exercise")] if exercises or not stages else []
+    return " and ".join([*parts, *([counted(stages, "stage")] if stages else [])])

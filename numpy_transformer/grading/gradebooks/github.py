@@ -14,7 +14,7 @@ there, so that points are rounded down.
 import datetime
 import os
 
-from ...course.exercises import exercises
+from ..gradable import gradable
 from ..report import student_feedback
 
 STATUS = {"pass": "pass", "fail": "fail", "todo": "fail", "missing": "fail"}        # all others are errors
@@ -29,7 +29,7 @@ def result(person, environment=os.environ):
 
 
 def classroom_result(person):
-    tests = [{"name": f"{row.number} {exercises()[row.number].title}", "status": STATUS.get(row.status, "error"),
+    tests = [{"name": f"{row.number} {gradable()[row.number].title}", "status": STATUS.get(row.status, "error"),
               "score": row.points, "max_score": row.max, "message": message(row), "test_code": "",
               "filename": f"{row.exercise}.py", "line_no": 0, "duration": row.seconds} for row in person.rows]
     statuses = {test["status"] for test in tests}
@@ -38,7 +38,7 @@ def classroom_result(person):
 
 
 def classroom50_result(person, environment):
-    tests = [{"test-name": f"{row.number} {exercises()[row.number].title}", "passed": row.status == "pass",
+    tests = [{"test-name": f"{row.number} {gradable()[row.number].title}", "passed": row.status == "pass",
               "score": int(row.points), "max-score": row.max, "message": message(row)} for row in person.rows]
     now = datetime.datetime.now(datetime.timezone.utc)
     document = {"schema": "classroom50/result/v1", "classroom": environment["CLASSROOM"],

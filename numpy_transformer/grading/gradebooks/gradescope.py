@@ -6,16 +6,16 @@ output_format.
 """
 
 from ...course.checker.messages import mistake_names
-from ...course.exercises import exercises
+from ..gradable import gradable
 from ..report import student_feedback
-from .filling import counted
+from .filling import counted_work
 
 
 def results(person):
     """Returns the content of results.json for one student."""
     tests = [test(row) for row in person.rows]
     passed = sum(row.status == "pass" for row in person.rows)
-    output = [f"{passed} of {counted(len(tests), 'exercise')} passed.", *person.problems]
+    output = [f"{passed} of {counted_work([row.number for row in person.rows])} passed.", *person.problems]
     return {"score": person.points, "output": "\n".join(output), "output_format": "text",
             "visibility": "visible", "stdout_visibility": "hidden",
             "execution_time": round(sum(row.seconds for row in person.rows), 2), "tests": tests}
@@ -23,7 +23,7 @@ def results(person):
 
 def test(row):
     return {"score": row.points, "max_score": row.max, "status": "passed" if row.status == "pass" else "failed",
-            "name": exercises()[row.number].title, "name_format": "text", "number": row.number,
+            "name": gradable()[row.number].title, "name_format": "text", "number": row.number,
             "output": "\n".join(student_feedback(row)), "output_format": "text",
             "tags": [row.status, *(mistake_names([names]) for names in row.mistakes)], "visibility": "visible",
             "extra_data": {"exercise": row.exercise, "late_days": row.late, "deducted": row.deducted}}

@@ -1,0 +1,82 @@
+"""Judges the stages of a Transformer of the student's own, each beside the reference's other stages."""
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+
+from ..course.checker.verdict import Verdict, judge
+from ..course.sandbox import ProgramTask, Stopped
+from ..course.sandbox.runs import usable
+from ..course.stages.table import STAGES
+from ..texts import Message, from_data
+from .arrival.reading_process import NoAnswer, reading_process
+from .rows import Judgment
+
+ONE_AT_A_TIME = threading.Lock()                # the reading process answers one question
+
+
+class StageJudge:
+    """Judges one stage. Several threads run students' programs at the same time, but only one judges a stage.
+
+    Parameters:
+        exercise : GradedStage
+        seed : int, the seed of the cases
+    """
+
+    def __init__(self, exercise, seed):
+        self.exercise, self.seed, self.lock = exercise, seed, threading.Lock()
+
+    def grade(self, file, files, execute):
+        """Returns the Judgment of a stage's file; parameters as in `Judge.grade`.
+
+        The reference's other stages run with it, so that no mistake in one of them counts here.
+        """
+        runs = []
+
+        def run(program, task):
+            self.lock.release()                 # others may judge while this program runs
+            try:
+                runs.append(execute(program, task))
+            finally:
+                self.lock.acquire()
+            return runs[-1]
+
+        with self.lock, np.errstate(all="ignore"):
+            verdict, printed = self.check(usable({file.name: file.content, **files}), run)
+        return Judgment(verdict, sum(run.seconds for run in runs), printed)
+
+    def check(self, files, run):
+        """Returns the Verdict with all that the student is told, and what the file printed."""
+        from ..course.stages.check import check_stage  # loads the zoo
+        from ..course.stages.told import messages
+        try:
+            result = check_stage(self.exercise.stage, files, run, self.seed, look=look_with_limits)
+            verdict = replace(result.verdict, lines=tuple(messages(result, self.seed)))
+            if verdict.right and result.part:
+                verdict.right = self.is_rest_right(result, files, run)
+            return verdict, result.printed
+        except (Stopped, OSError):
+            raise
+        except Exception as error:              # a program may return arrays that break any computation
+            note = Message("verdict.ending.not_judged", error=f"{type(error).__name__}: {error}")
+            return Verdict("error", "verdict", note), ""
+
+    def is_rest_right(self, result, files, run):
+        """Returns True if the values of all parts after the failed one are right."""
+        from ..course.stages.check import answer_keys
+        from ..course.stages.files import program_of
+        keys, program = answer_keys(result.stage.number, self.seed), program_of(files, result.mine)
+        rest = keys[[key.exercise for key in keys].index(result.part) + 1:]
+        return all(judge(key, run(program, ProgramTask(key.exercise, key.cases, result.stage.file))).right for key in rest)
+
+
+def look_with_limits(stage, files):
+    """Does what `look_at` does, in a process with limits: a file can be made so that parsing it takes long or crashes."""
+    texts = {name: content.decode() for name, content in files.items()}
+    try:
+        with ONE_AT_A_TIME:
+            answer = reading_process().ask(kind="stage", stage=stage.number, files=texts)
+    except NoAnswer as failure:
+        return Message("stages/words.grading.unparsed", file=stage.file, why=str(failure)), []
+    return from_data(answer["said"]), [STAGES[number] for number in answer["lenders"]]
