@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ..course.checker.feedback import WIDTH
+from ..texts import width as text_width
 from .parser import CommandParser, Formatter, finite_number, whole_number
 from .terminal import output_columns, wrap
 
@@ -14,7 +15,7 @@ def add_to_parser(commands):
     parser = commands.add_parser(
         "build", formatter_class=Formatter, help="build a Transformer of your own, file by file",
         description="Write a Transformer in twelve stages, one file each, with nothing but NumPy. Each stage is checked inside "
-                    "the whole model: your stages, and the reference's in place of those that are still missing.")
+                    "the whole model: your stages, and those of a reference program in place of the ones that are missing.")
     parser.add_argument("--traceback", action="store_true", help="show the Python traceback of an error")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=CommandParser)
 
@@ -38,7 +39,7 @@ def add_to_parser(commands):
     add_stage(action)
     action.add_argument("--all", action="store_true", help="show all three hints")
 
-    action = add_action(actions, "solution", solution, "show the reference's file of a stage that you have passed")
+    action = add_action(actions, "solution", solution, "show the reference program's file of a stage that you have passed")
     add_stage(action)
     action.add_argument("--give-up", action="store_true", help="show it before the stage is passed")
 
@@ -92,13 +93,14 @@ def start(arguments):
     written = start_folder(folder, arguments.upto, {stage: text for stage, (text, _) in taken.items()})
     count = 2 * arguments.upto + 1
     kept = count - len(written)
-    print(f"{len(written)} files written to {folder}" + (f"; {kept} existed already and did not change" if kept else ""))
+    print(wrap(f"{len(written)} files written to {folder}, of a page and a file for each stage, and module.py"
+               + (f"; {kept} existed already and did not change" if kept else "")))
     for stage, (_, numbers) in taken.items():
         if stage.file in written:
             print(wrap(f"{stage.file} has your solution{'s' * (len(numbers) > 1)} of {', '.join(numbers)}", "  "))
     first = STAGES[1]
-    print(wrap(f"Read {folder / first.page}, complete {folder / first.file}, then run: numpy-transformer build check 1 "
-               f"--folder {folder}"))
+    print(wrap(f"Read {folder / first.page}, complete {folder / first.file}, and then run:"))
+    print(f"  numpy-transformer build check 1{folder_option(arguments)}")
     return 0
 
 
@@ -107,7 +109,7 @@ def check(arguments):
     book = StageFolder(arguments.folder)
     stages = chosen(arguments, book)
     if not stages:
-        print(all_passed())
+        print_wrapped(all_passed())
         return 0
     passed = [check_one(book, stage, arguments) for stage in stages]
     if len(passed) > 1:
@@ -126,7 +128,12 @@ def chosen(arguments, book):
 def all_passed():
     from ..course.stages.table import STAGES
     from ..course.stages.told import say
-    return wrap(say("next.all", count=len(STAGES)))
+    return say("next.all", count=len(STAGES))
+
+
+def print_wrapped(text):
+    """Prints a line of feedback, as wide as the others."""
+    print("\n".join(text_width.wrap(text, min(output_columns(), WIDTH), "  ", "    ")))
 
 
 def check_one(book, stage, arguments):
@@ -138,10 +145,10 @@ def check_one(book, stage, arguments):
     for line in result_lines(result, book.states(), arguments.seed, min(output_columns(), WIDTH), command):
         print(line)
     if result.passed and book.entry(stage).get("status") != "pass":
-        print(wrap(say("next.unsaved", folder=str(book.folder)), "    ", "  "))
+        print_wrapped(say("next.unsaved", folder=str(book.folder)))
     elif result.passed:
         following = book.next()
-        print(wrap(say("next.stage", page=following.page) if following else all_passed(), "    ", "  "))
+        print_wrapped(say("next.stage", page=following.page) if following else all_passed())
     return result.passed
 
 

@@ -4,6 +4,7 @@ lessons/      runs a lesson step by step
 exercises/    what students write, how it is drawn, and the known mistakes
 sandbox/      runs students' files apart from everything
 checker/      compares an answer with the solution, and says what is wrong and where
+stages/       build your own Transformer: the files, their checks inside the whole model, and a student's folder
 helpers.py    what sheets import, because other exercises ask for it
 workbook.py   a student's folder with exercise files; exercise.py is `nt.exercise` for notebooks
 """

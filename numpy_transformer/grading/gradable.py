@@ -65,7 +65,7 @@ def is_stage(number):
 
 
 def stage_in(text):
-    """Returns the number of the stage that a text names, such as "stage05" for "Kim_stage05_attention"; "" without one."""
+    """Returns the number of the stage in a text, such as "stage05" for "Kim_stage05_attention"; "" without one."""
     match = STAGE.search(text)
     number = f"stage{int(match[1]):02}" if match else ""
     return number if number in gradable() else ""
@@ -88,8 +88,8 @@ def stages_or_exercises(text):
     if text.lower() == ALL_STAGES:
         return [gradable()[number] for number in gradable() if is_stage(number)]
     if not stage_in(text):
-        raise ValueError(f"there is no stage {text!r}; the stages are stage1 to stage{max(STAGES)}, and {ALL_STAGES} stands "
-                         "for all of them")
+        raise ValueError(f"there is no stage {text!r}; the stages are stage1 to stage{max(STAGES)}, and {ALL_STAGES} "
+                         "stands for all of them")
     return [gradable()[stage_in(text)]]
 
 

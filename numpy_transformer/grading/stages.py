@@ -68,11 +68,12 @@ class StageJudge:
         from ..course.stages.files import program_of
         keys, program = answer_keys(result.stage.number, self.seed), program_of(files, result.mine)
         rest = keys[[key.exercise for key in keys].index(result.part) + 1:]
-        return all(judge(key, run(program, ProgramTask(key.exercise, key.cases, result.stage.file))).right for key in rest)
+        tasks = [ProgramTask(key.exercise, key.cases, result.stage.file) for key in rest]
+        return all(judge(key, run(program, task)).right for key, task in zip(rest, tasks))
 
 
 def look_with_limits(stage, files):
-    """Does what `look_at` does, in a process with limits: a file can be made so that parsing it takes long or crashes."""
+    """Does what `look_at` does in a process with limits, because a file can be made to slow a parser down or crash it."""
     texts = {name: content.decode() for name, content in files.items()}
     try:
         with ONE_AT_A_TIME:

@@ -13,13 +13,14 @@ from .attention import attention_heads, mask_pictures
 from .backward import attention_backward, block_gradient_norms, gradient_norms, xray
 from .bug_curves import bug_curves
 from .class_report import class_report
-from .history import learning_curves, run_history
+from .history import learning_curves, losses_side_by_side, run_history
 from .positions import positional_heatmap, positional_waves
-from .save import FolderNotWritable, check_file, check_folder, large_fonts, save, write_figure
+from .save import FolderNotWritable, as_svg, check_file, check_folder, large_fonts, save, write_figure
 from .scaling import growth_curves
 from .step_plots import memory_growth, schedules, step_sizes
 
-__all__ = ["FolderNotWritable", "architecture", "attention_backward", "attention_heads", "block_gradient_norms", "bug_curves",
+__all__ = ["FolderNotWritable", "architecture", "as_svg", "attention_backward", "attention_heads", "block_gradient_norms",
+           "bug_curves",
            "check_file", "check_folder", "class_report", "gradient_norms", "growth_curves", "large_fonts",
-           "learning_curves", "mask_pictures", "memory_growth", "positional_heatmap", "positional_waves",
+           "learning_curves", "losses_side_by_side", "mask_pictures", "memory_growth", "positional_heatmap", "positional_waves",
            "run_history", "save", "schedules", "step_sizes", "write_figure", "xray"]

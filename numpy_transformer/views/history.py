@@ -54,6 +54,19 @@ def run_history(rows, title, training="training"):
     return figure
 
 
+def losses_side_by_side(losses):
+    """Draws the losses of two runs, {label: array}, the second one as a thin line on the first."""
+    figure = Figure(figsize=(5.5, 3), layout="constrained")
+    axes = figure.subplots()
+    styles = ({"color": "C1", "linewidth": 6, "alpha": 0.4}, {"color": "C0", "linewidth": 1.5})
+    for style, (label, values) in zip(styles, losses.items()):
+        axes.plot(np.arange(1, len(values) + 1), values, label=label, **style)
+    axes.set(xlabel="training step", ylabel="loss (nats per token)")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    return figure
+
+
 def has_scores(rows):
     """Returns True if a row has an accuracy or an F1 score."""
     return any(name in row for row in rows for name in SCORES)

@@ -78,6 +78,19 @@ def write_figure(figure, path):
     return write_output(path, file.getvalue())
 
 
+def as_svg(figure):
+    """Returns a figure as the bytes of an .svg file."""
+    file = io.BytesIO()
+
+    def render():
+        file.seek(file.truncate(0))
+        figure.savefig(file, format="svg", metadata=METADATA[".svg"])
+
+    with matplotlib.rc_context({"svg.hashsalt": "numpy_transformer"}):
+        draw_with_fonts(figure, render)
+    return file.getvalue()
+
+
 def description(figure):
     """Returns what a figure says of itself: its title, and the title and axes of each plot, such as "Loss: nats over step"."""
     parts = [figure.get_suptitle()]

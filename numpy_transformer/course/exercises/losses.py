@@ -37,7 +37,8 @@ def edge_cases(rng):
             ("correct_logits_1000", (far, y, 0.0, -1)),
             ("rows_far_apart_them", (ordinary + apart, y, 0.2, -1)),
             ("padding_class_4", (near, inner, 0.2, 4)),
-            ("padding_1_not", (rng.standard_normal((2, 3, 5)), padded, 0.3, -1))]
+            ("padding_1_not", (rng.standard_normal((2, 3, 5)), padded, 0.3, -1)),
+            ("padding_100_not", (rng.standard_normal((2, 3, 5)), np.where(padded < 0, 100, padded), 0.3, 100))]
 
 
 def by_loss(logits, targets, smoothing, ignore_id):
@@ -98,6 +99,10 @@ EXERCISES = [
                 "z - np.log(np.exp(z).sum(-1, keepdims=True))":
                     "np.log(np.clip(np.exp(z) / np.exp(z).sum(-1, keepdims=True), 1e-12, 1))"}, twin="CE-10d"),
             Mistake("CE-11e", {"targets != ignore_id": "targets >= 0"}),
+            Mistake("CE-18", {"losses = -(1 - smoothing) * right - smoothing * logp.mean(-1)\n    return losses.mean()":
+                              "every = logits - logits.max(-1, keepdims=True)\n"
+                              "    every = every - np.log(np.exp(every).sum(-1, keepdims=True))\n"
+                              "    return -(1 - smoothing) * right.mean() - smoothing * every.mean()"}),
             Mistake("CE-17", {
                 "logits[counted], targets[counted]": "logits, targets",
                 "losses.mean()": "losses[counted].mean()"}),

@@ -6,12 +6,27 @@ import shutil
 from importlib import metadata
 from pathlib import Path
 
+from ...texts import listed
 from .words import lesson_words
 
 NAME = re.compile(r"(\d\d[a-z]?)_\w+\.(?:py|ipynb)")
 WRITTEN = re.compile(r"(\d{1,2})([a-z]?)", re.IGNORECASE)
 START = "lesson.start(__name__"                 # every lesson contains this call
 PARTS = "00", "02c", "11", "16"                  # the first lesson of each part
+LESSONS = {                                     # stage of a student's own Transformer: the lessons that prepare it
+    1: ("00", "00b", "00c", "01"),
+    2: ("00c", "02", "03"),
+    3: ("08",),
+    4: ("09",),
+    5: ("04b", "04c", "05", "05b", "06"),
+    6: ("07",),
+    7: ("10",),
+    8: ("03", "04", "12"),
+    9: ("02b", "19"),
+    10: ("12", "12b"),
+    11: ("02c",),
+    12: ("11", "11b", "11c", "13", "13b", "14", "14b", "14c", "15", "15b"),
+}
 CHECKOUT = Path(__file__).resolve().parents[3] / "lessons"
 
 
@@ -38,11 +53,28 @@ def part_of(number):
     return sum(first <= number for first in PARTS)
 
 
+def prepared_by(number):
+    """Returns the numbers of the stages that a lesson prepares, in their order; [] for a lesson that goes beyond them."""
+    return [stage for stage, lessons in LESSONS.items() if number in lessons]
+
+
+def about_stages(number):
+    """Returns a sentence that says for which stages of a Transformer of one's own a lesson is, and the commands for them."""
+    stages = prepared_by(number)
+    if not stages:
+        return lesson_words("run.beyond_stages", count=len(LESSONS), command="numpy-transformer build status")
+    return lesson_words("run.stages", n=len(stages), numbers=listed([str(stage) for stage in stages]),
+                        start="numpy-transformer build start mine",
+                        check=f"numpy-transformer build check {' '.join(map(str, stages))}")
+
+
 def what_is_next(path):
-    """Returns the command of the next lesson in the folder; before it, at the end of a part, that of the part's test."""
+    """Returns what to do after a lesson, with its commands, one in each line: the stages of a Transformer of one's own that
+    it prepares; at the end of a part, the part's test; and the next lesson in the folder.
+    """
     number = lesson_number(path)
     following = next((other for other in lessons_in(path.parent) if other > number), None)
-    lines = []
+    lines = [about_stages(number)]
     if is_end_of_part(number, following):
         part = part_of(number)
         lines.append(lesson_words("run.test", part=part, command=f"numpy-transformer exercise start my-exercises test{part}"))

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ...file_checks import one_line
 from ...texts import Message
 from ..checker.diagnosis import AnswerKey
+from ..checker.feedback import is_place
 from ..checker.localize import localize
 from ..checker.messages import DIAGNOSIS
 from ..checker.verdict import Verdict, is_unexplained, judge
@@ -20,6 +22,7 @@ from . import bugs, drivers, whole
 from .definition import StagePart
 from .files import look_at, program_of
 from .parts import parts_of
+from .watching import changed_in_between
 
 GRADIENT = 1e-6                                 # the largest relative error beside central differences
 CANNOT_RUN = "import", "name", "arguments"      # stages of a verdict at which nothing has run
@@ -32,6 +35,7 @@ class StageResult:
     Attributes:
         verdict : Verdict of the first check that failed, or of a stage that passed
         part : the StagePart that failed, or None
+        wrong : names of its outputs that are wrong, () if there are none to compare
         right : the functions and methods whose values are right in all parts before it
         gradients : {name: relative error} of the student's gradients beside differences of the student's forward
         bugs : bugs of the zoo that belong to the stage, which its cases show
@@ -43,6 +47,7 @@ class StageResult:
     stage: object
     verdict: Verdict
     part: object = None
+    wrong: tuple = ()
     right: tuple = ()
     gradients: dict = field(default_factory=dict)
     bugs: tuple = ()
@@ -91,6 +96,8 @@ def check_stage(stage, files, execute, seed=0, own=(), look=look_at):
     if not result.passed and others and check_alone(stage, program_of(files, [stage]), execute, seed).passed:
         return blaming(result, culprit(others, lambda left: check_alone(
             stage, program_of(files, {stage, *left}), execute, seed).passed))
+    if result.verdict.status in ("timeout", "memory"):
+        return result                           # a training would end in the same way
     result.curve = whole.train_with(stage, program, execute)
     if result.passed and result.difference:
         result.verdict = Verdict("fail", "training", about_training(result), right=True)
@@ -132,7 +139,7 @@ def about_training(result):
 def error_of(curve):
     """Returns what a curve's error was, as text."""
     ended = {"timeout": "timeout", "memory": "memory"}.get(curve.error.get("ended"))
-    return Message(f"stages/words.training.{ended}") if ended else str(curve.error.get("error") or "NaN")[:300]
+    return Message(f"stages/words.training.{ended}") if ended else one_line(curve.error.get("error") or "NaN", 300).rstrip(".")
 
 
 def check_alone(stage, program, execute, seed):
@@ -142,12 +149,14 @@ def check_alone(stage, program, execute, seed):
         run = execute(program, ProgramTask(key.exercise, key.cases, stage.file))
         verdict = judge(key, run)
         if verdict.status != "pass":
-            verdict = explained(stage, keys, i, verdict, run, lambda task: execute(program, task))
-            gradients = {} if verdict.status != "fail" or verdict.explained else check_gradients(stage, program, execute)
-            return StageResult(stage, verdict, key.exercise, tuple(right), gradients, printed=run.printed)
+            verdict = explained(stage, keys, i, verdict, run, program, execute)
+            named = verdict.mistakes or any(map(is_place, verdict.lines))
+            gradients = {} if verdict.status != "fail" or named else check_gradients(stage, program, execute)
+            return StageResult(stage, verdict, key.exercise, wrong_outputs(key, run), tuple(right), gradients,
+                               printed=run.printed)
         right += [name for name in key.exercise.checks if name not in right]
     shown = tuple(bugs.shown_by(stage.number, keys))
-    result = StageResult(stage, verdict, None, tuple(right), check_gradients(stage, program, execute), shown,
+    result = StageResult(stage, verdict, None, (), tuple(right), check_gradients(stage, program, execute), shown,
                          printed=run.printed)
     wrong = [name for name, error in result.gradients.items() if not error < GRADIENT]
     if wrong:
@@ -156,7 +165,18 @@ def check_alone(stage, program, execute, seed):
     return result
 
 
-def explained(stage, keys, i, verdict, run, execute):
+def wrong_outputs(key, run):
+    """Returns the names of the outputs that are wrong in a main case, () if a case has no outputs to compare."""
+    answers, wrong = key.answers(run), set()
+    for answer, expected in zip(answers, key.expected):
+        numbers = None if answer.error else key.wrong_outputs(answer, expected)
+        if numbers is None:
+            return ()
+        wrong.update(numbers)
+    return tuple(key.exercise.outputs[j] for j in sorted(wrong))
+
+
+def explained(stage, keys, i, verdict, run, program, execute):
     """Returns the Verdict on part i with the name of a bug of the zoo, or with the place of the mistake."""
     if not is_unexplained(keys[i], verdict):
         return verdict
@@ -165,7 +185,17 @@ def explained(stage, keys, i, verdict, run, execute):
         lines = tuple(Message(DIAGNOSIS, said=Message("stages/words.bug.named", name=bug.name, title=bug.title,
                                                       symptom=bug.symptom)) for bug in named)
         return replace(verdict, lines=(*verdict.lines, *lines), mistakes=tuple((bug.name,) for bug in named))
-    return localize(keys[i], verdict, run, stage.file, execute)
+    changed = changed_in_between(keys[i], program, execute, stage.file)
+    if changed:
+        return replace(verdict, lines=(*verdict.lines, changed))
+    verdict = localize(keys[i], verdict, run, stage.file, lambda task: execute(program, task))
+    return replace(verdict, lines=tuple(line for line in verdict.lines if not is_praise(line)))
+
+
+def is_praise(line):
+    """Returns True for a line that says of a value only that it occurs in a correct solution: this is no place of a mistake."""
+    said = line.values.get("said") if line.kind == DIAGNOSIS else None
+    return isinstance(said, Message) and said.kind.startswith("places.value.correct")
 
 
 def check_gradients(stage, program, execute):

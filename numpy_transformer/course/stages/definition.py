@@ -79,9 +79,7 @@ class StagePart(Exercise):
     @property
     def texts(self):
         """{key: text} in the language of the moment."""
-        if not self.from_stage:
-            return super().texts
-        return texts_of("stages/parts")[self.name]
+        return texts_of("stages/parts")[self.name] if self.from_stage else super().texts
 
     @property
     def most_steps(self):

@@ -80,16 +80,6 @@ def linear(weight, bias):
     return filled(Linear(*weight.shape, np.random.default_rng(0)), {"weight": weight, "bias": bias})
 
 
-def embedding_backward(ids, dy, vocab_size, pad_id):
-    layer = Embedding(vocab_size, dy.shape[-1], np.random.default_rng(0))
-    layer = filled(layer, {"weight": np.zeros((vocab_size, dy.shape[-1]), dy.dtype)})
-    layer.forward(ids)
-    layer.backward(math.sqrt(dy.shape[-1]) * dy)
-    if pad_id is not None:
-        layer.weight.grad[pad_id] = 0
-    return layer.weight.grad
-
-
 def embedding(weight, ids, more, dx, dmore):
     layer = filled(Embedding(*weight.shape, np.random.default_rng(0)), {"weight": weight})
     x, second = layer.forward(ids), layer.forward(more)
@@ -148,9 +138,9 @@ def attention_backward(q, k, v, p, m, dy):
     return dq, dk, dv
 
 
-def attention_twice(q, k, v, mask, dy, q2, k2, v2, dy2):
+def attention_twice(q, k, v, mask, dy, q2, k2, v2, mask2, dy2):
     layer = Attention()
-    y, second = layer.forward(q, k, v, mask), layer.forward(q2, k2, v2)
+    y, second = layer.forward(q, k, v, mask), layer.forward(q2, k2, v2, mask2)
     dq2, dk2, dv2 = layer.backward(dy2)
     dq, dk, dv = layer.backward(dy)
     return y, second, dq2, dk2, dv2, dq, dk, dv
@@ -184,6 +174,13 @@ def cross_attention_backward(x, memory, w_q, w_k, w_v, p, dy, dlater):
     return dx, dlater + dmemory
 
 
+def padded_attention(x, memory, mask, dy, num_heads, arrays):
+    layer = filled(MultiHeadAttention(x.shape[-1], num_heads, np.random.default_rng(0)), arrays)
+    y = layer.forward(x, memory, mask)
+    dx, dmemory = layer.backward(dy)
+    return y, dx, dmemory, gradients(layer, arrays)
+
+
 # Stage 7
 
 def block(x, mask, dy, more, dmore, num_heads, arrays):
@@ -206,6 +203,8 @@ def language_model_of(arrays, num_heads, num_layers):
 
 def language_model(ids, dlogits, more, dmore, num_heads, num_layers, arrays):
     model = language_model_of(arrays, num_heads, num_layers)
+    positions = parameters_of(model)["positions"]
+    positions.grad = np.cos(np.arange(positions.grad.size)).reshape(positions.grad.shape).astype(positions.data.dtype)
     logits = model.forward(ids)
     second = model.forward(more)
     model.backward(dmore)
@@ -338,9 +337,8 @@ def cached_logits(ids, ends, num_heads, num_layers, arrays):
 
 def generated(ids, count, num_heads, num_layers, arrays):
     model = language_model_of(arrays, num_heads, num_layers)
-    likely = generate(model, list(ids), count, temperature=0)
-    drawn = generate(model, list(ids), count, temperature=0.7, top_k=1, rng=np.random.default_rng(0))
-    return np.array(likely), np.array(drawn)
+    with_top_k = generate(model, list(ids), count, temperature=0.7, top_k=1, rng=np.random.default_rng(0))
+    return np.array(generate(model, ids, count, temperature=0)), np.array(with_top_k)
 
 
 def drawn(ids, draws, temperature, top_k, num_heads, num_layers, arrays):
@@ -374,7 +372,7 @@ def write_safetensors(path, arrays):
         kind = {8: "F64", 4: "F32", 2: "F16"}[array.dtype.itemsize]
         header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [start, start + array.nbytes]}
         start += array.nbytes
-    text = json.dumps(header).encode()
+    text = json.dumps(dict(reversed(header.items()))).encode()      # the header has another order than the arrays
     text += b" " * (-len(text) % 8)
     content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays.values())
     Path(path).write_bytes(len(text).to_bytes(8, "little") + text + content)
@@ -461,18 +459,21 @@ def search(model, bos, eos, max_len, beam, alpha):
 STEP = 1e-5
 
 
-def gradient_errors(part, inputs, rng, randomized=True):
-    """Returns {name: relative error} of the gradients of all parameters, and of the inputs that are floats."""
+def gradient_errors(part, inputs, rng, names=("dx", "dmemory")):
+    """Returns {name: relative error} of the gradients of all parameters, and of the inputs that are floats.
+
+    Parameters:
+        names : of the gradients of the inputs
+    """
     parameters = parameters_of(part)
     for parameter in parameters.values():
-        parameter.data = rng.normal(0.3, 0.5, np.shape(parameter.data)) if randomized else parameter.data
+        parameter.data = rng.normal(0.3, 0.5, np.shape(parameter.data))
         parameter.grad = np.zeros_like(parameter.data)
     y = part.forward(*inputs)
     weights = rng.standard_normal(np.shape(y)) if np.ndim(y) else 1.0       # of a loss, backward takes no argument
     returned = part.backward(*([weights] if np.ndim(y) else []))
     returned = list(returned) if isinstance(returned, (tuple, list)) else [returned]
-    floats = [(f"d{name}", x) for name, x in zip("qkv" if len(inputs) > 2 else ("x", "memory"), inputs)
-              if getattr(x, "dtype", None) == np.float64]
+    floats = [(name, x) for name, x in zip(names, inputs) if getattr(x, "dtype", None) == np.float64]
     checked = [(name, x, dx) for (name, x), dx in zip(floats, returned) if dx is not None]
     checked += [(name, parameter.data, parameter.grad) for name, parameter in parameters.items()]
     return {name: gradient_error(part, inputs, weights, array, gradient) for name, array, gradient in checked}
@@ -512,31 +513,36 @@ class SoftmaxLayer:
 def gradients_1():
     rng = np.random.default_rng(0)
     targets = np.array([[2, 0, 4], [1, 3, 2]])
-    return as_rows({"softmax": gradient_errors(SoftmaxLayer(), (rng.standard_normal((2, 3, 5)),), rng),
-                    "CrossEntropyLoss": gradient_errors(CrossEntropyLoss(0.1, 0), (rng.standard_normal((2, 3, 5)), targets), rng)})
+    return as_rows({"softmax": gradient_errors(SoftmaxLayer(), (rng.standard_normal((2, 3, 5)),), rng, ["dz"]),
+                    "CrossEntropyLoss": gradient_errors(CrossEntropyLoss(0.1, 0), (rng.standard_normal((2, 3, 5)), targets), rng,
+                                                        ["dlogits"])})
 
 
 def gradients_2():
     rng = np.random.default_rng(0)
     return as_rows({"Linear": gradient_errors(Linear(4, 3, rng), (rng.standard_normal((2, 5, 4)),), rng),
+                    "Linear of a single row": gradient_errors(Linear(4, 3, rng), (rng.standard_normal(4),), rng),
                     "Embedding": gradient_errors(Embedding(6, 3, rng), (np.array([[1, 4, 1], [0, 1, 5]]),), rng)})
 
 
 def gradients_3():
     rng = np.random.default_rng(0)
-    return as_rows({"LayerNorm": gradient_errors(LayerNorm(5), (rng.standard_normal((2, 3, 5)),), rng)})
+    return as_rows({"LayerNorm": gradient_errors(LayerNorm(5), (rng.standard_normal((2, 3, 5)),), rng),
+                    "LayerNorm of a single row": gradient_errors(LayerNorm(5), (rng.standard_normal(5),), rng)})
 
 
 def gradients_4():
     rng = np.random.default_rng(0)
     return as_rows({"GELU": gradient_errors(GELU(), (rng.standard_normal((2, 3, 4)),), rng),
-                    "FeedForward": gradient_errors(FeedForward(3, 5, rng), (rng.standard_normal((2, 4, 3)),), rng)})
+                    "FeedForward": gradient_errors(FeedForward(3, 5, rng), (rng.standard_normal((2, 4, 3)),), rng),
+                    "FeedForward of a single row": gradient_errors(FeedForward(3, 5, rng), (rng.standard_normal(3),), rng)})
 
 
 def gradients_5():
     rng = np.random.default_rng(0)
     q, k, v = (rng.standard_normal((2, length, width)) for length, width in ((3, 4), (5, 4), (5, 6)))
-    return as_rows({"Attention": gradient_errors(Attention(), (q, k, v, np.tri(3, 5, 2, dtype=bool)), rng)})
+    return as_rows({"Attention": gradient_errors(Attention(), (q, k, v, np.tri(3, 5, 2, dtype=bool)), rng,
+                                                 ["dq", "dk", "dv"])})
 
 
 def gradients_6():

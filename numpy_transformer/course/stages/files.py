@@ -42,18 +42,17 @@ def parsed(content):
 
 
 def reached_from(name, files):
-    """Returns the names of the student's files that a file imports, directly or by another one, itself first."""
+    """Returns the names of a student's file and of the helpers that it imports, directly or by another helper."""
     reached = [name]
     for at in reached:                          # the list grows meanwhile
         modules = {f"{module}.py" for module, _, _ in imports(parsed(files[at]))}
-        reached += sorted((modules & set(files)) - set(reached))
+        reached += sorted((modules & set(files)) - set(reached) - set(STAGE_FILES))
     return reached
 
 
 def borrowed(stage, files):
     """Returns the stages from whose files a student's file imports a name that the reference does not have there."""
-    names = [name for name in reached_from(stage.file, files) if name == stage.file or name not in STAGE_FILES]
-    wanted = [(f"{module}.py", part) for name in names for module, parts, _ in imports(parsed(files[name])) for part in parts]
+    wanted = [(f"{module}.py", part) for name in reached_from(stage.file, files) for module, parts, _ in imports(parsed(files[name])) for part in parts]
     return [STAGE_FILES[file] for file in dict.fromkeys(file for file, part in wanted if file in STAGE_FILES
             and file in files and part not in names_in(ast.parse(STAGE_FILES[file].solution)))]
 
@@ -61,8 +60,6 @@ def borrowed(stage, files):
 def complaint(stage, files):
     """Returns a Message about what keeps a stage's file, or a helper that it imports, from being run at all; or None."""
     for name in reached_from(stage.file, files):
-        if name != stage.file and name in STAGE_FILES:
-            continue
         try:
             tree = ast.parse(files[name])
         except SyntaxError as error:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from .definition import program_file
-from .files import STAGE_FILES, borrowed, program_of
+from .files import STAGE_FILES, borrowed, program_of, reached_from
 from .table import LAW, STAGES
 
 PROGRESS = ".build.json"
@@ -79,11 +79,10 @@ class StageFolder:
             os.replace(temporary, self.folder / PROGRESS)
 
     def digest(self, stage, files):
-        """Returns a hash of a stage's file and of the student's helpers, on which it may depend."""
+        """Returns a hash of a stage's file and of the helpers that it imports."""
         content = hashlib.sha256()
-        for name in sorted(files):
-            if name not in STAGE_FILES or name == stage.file:
-                content.update(name.encode() + b"\0" + files[name] + b"\0")
+        for name in reached_from(stage.file, files):
+            content.update(name.encode() + b"\0" + files[name] + b"\0")
         return content.hexdigest()
 
     def state(self, stage, files):

@@ -23,6 +23,7 @@ WORDS = {
     "  two  spaces and\na line": [" ", " two", " ", " spaces", " and", "\n", "a", " line"],
     "it's 2024's na\u00efve caf\u00e9": ["it", "'s", " 2024", "'s", " na\u00efve", " caf\u00e9"],
     "don't we'll": ["don", "'t", " we", "'ll"],
+    "alolo xab": ["alolo", " xab"],
     "\u65e5\u672c 3.14_x": ["\u65e5\u672c", " 3", ".", "14", "_", "x"],
 }
 LINKED = ("config", "ends", "count", "num_heads", "num_layers", "arrays", "pad_id", "source", "texts", "vocabulary", "merges",
@@ -85,14 +86,17 @@ def draw_embedding(rng, n):
 
 def stage_2():
     return (of_exercise(2, "02.2", drivers.linear, ("Linear.forward", "Linear.backward")),
-            of_exercise(2, "03.1", drivers.embedding_backward, ("Embedding.backward",)),
-            new_part(2, 3, drivers.embedding, ("Embedding.forward", "Embedding.backward"), draw_embedding,
+            new_part(2, 2, drivers.embedding, ("Embedding.forward", "Embedding.backward"), draw_embedding,
                      ("x", "second x", "weight.grad"), (
                 Mistake("EMB-1", {"np.add.at(self.weight.grad, ids, dx)": "self.weight.grad[ids] += dx"}),
                 Mistake("EMB-2", {"np.add.at(self.weight.grad, ids, dx)":
                                   "self.weight.grad[...] = 0\n        np.add.at(self.weight.grad, ids, dx)"}),
                 Mistake("EMB-3", {"np.add.at(self.weight.grad, ids, dx)": "self.weight.grad[ids] = dx"}),
                 Mistake("EMB-4", {"return self.weight.data[ids]": "return self.weight.data[ids] * self.weight.data.shape[1] ** 0.5"}),
+                Mistake("EMB-6", {"np.add.at(self.weight.grad, ids, dx)":
+                                  "np.add.at(self.weight.grad, ids, dx / np.bincount(ids.ravel())[ids][..., None])"}),
+                Mistake("EMB-7", {"np.add.at(self.weight.grad, ids, dx)":
+                                  "np.add.at(self.weight.grad, ids, dx * dx.shape[-1] ** 0.5)"}),
                 Mistake("EMB-5", {"        ids = self.recall()\n        np": "        ids = self._saved.pop(0)[0]\n        np"}),
             )))
 
@@ -113,8 +117,8 @@ def draw_feed_forward(rng, n):
 
 
 def stage_4():
-    return (of_exercise(4, "09.2", drivers.gelu, ("GELU.forward",)),
-            of_exercise(4, "09.3", drivers.gelu_backward, ("GELU.forward", "GELU.backward")),
+    return (of_exercise(4, "09.2", drivers.gelu, ("GELU.forward",), powers=({"x": 1.5},)),
+            of_exercise(4, "09.3", drivers.gelu_backward, ("GELU.forward", "GELU.backward"), powers=({"x": 1.5, "dy": 3},)),
             new_part(4, 3, drivers.feed_forward, ("FeedForward.forward", "FeedForward.backward"), draw_feed_forward,
                      ("y", "second y", "second dx", "dx", "up.weight.grad", "up.bias.grad", "down.weight.grad",
                       "down.bias.grad"), (
@@ -141,11 +145,15 @@ def visible_scores(rng, n):
 
 def draw_attention_twice(rng, n):
     *batch, T = n.lead
-    q, dy, k, v = (normal(rng, *batch, length, n.d) for length in (T, T, n.S, n.S))
+    e = n.d + 1                                 # the width of the values
+    q, dy, k, v = (normal(rng, *batch, *shape) for shape in ((T, n.d), (T, e), (n.S, n.d), (n.S, e)))
     mask = rng.random((T, n.S)) < 0.5
     mask[:, 0] = True
-    q2, dy2, k2, v2 = (normal(rng, *batch, length, n.d) for length in (n.S, n.S, T, T))
-    return q, k, v, mask, dy, q2, k2, v2, dy2
+    q2, dy2, k2, v2 = (normal(rng, *batch, *shape) for shape in ((n.S, n.d), (n.S, e), (T, n.d), (T, e)))
+    shape = (batch[0], 1, 1, T) if len(batch) == 2 else (1, T)              # the same for all queries, or those of a text
+    padding = rng.random(shape) < 0.7
+    padding[..., 0] = True
+    return q, k, v, mask, dy, q2, k2, v2, padding, dy2
 
 
 def plain_weights(exercise):
@@ -173,12 +181,29 @@ def stage_5():
 
 # Stage 6: heads
 
+def draw_padded_attention(rng, n):
+    """Queries, a memory with padding, and the gradient; the mask has axes of size 1 for heads and queries."""
+    batch = n.lead[-2:-1]
+    arrays = arrays_of(built("MultiHeadAttention", n.D, n.H, 0), rng)
+    mask = rng.random((*batch, 1, 1, n.S) if batch else (1, n.S)) < 0.7
+    mask[..., 0] = True
+    x, dy = normal(rng, 2, *batch, n.T, n.D)
+    return x, normal(rng, *batch, n.S, n.D), mask, dy, n.H, arrays
+
+
 def stage_6():
     both = ("MultiHeadAttention.forward", "MultiHeadAttention.backward")
     return (of_exercise(6, "07.1", checks=("split_heads",)),
             of_exercise(6, "07.2", checks=("merge_heads",)),
             of_exercise(6, "07.6", drivers.self_attention, both),
-            of_exercise(6, "07.5", drivers.cross_attention_backward, both))
+            of_exercise(6, "07.5", drivers.cross_attention_backward, both),
+            new_part(6, 5, drivers.padded_attention, both, draw_padded_attention, ("y", "dx", "dmemory", "gradients"), (
+                Mistake("MHA-1", {"self.attention(q, k, v, mask)": "self.attention(q, k, v)"}),
+                Mistake("MHA-2", {"return self.query.backward(merge_heads(dq)), dmemory":
+                                  "dx = self.query.backward(merge_heads(dq))\n        return dmemory, dx"}),
+                Mistake("MHA-3", {"self.value(memory)": "self.value(x)"}),
+                Mistake("MHA-4", {"self.key(memory)": "self.key(x)"}),
+            )))
 
 
 # Stage 7: the block
@@ -279,6 +304,9 @@ def stage_9():
                 Mistake("LOOP-6", {"        optimizer.step()\n    return": "        optimizer.step()\n        losses[-1] = loss(model(*inputs), targets)\n    return"}),
                 Mistake("LOOP-7", {"        optimizer.step()\n    return": "    return"}),
                 Mistake("LOOP-8", {"        model.backward(loss.backward())\n": ""}),
+                Mistake("LOOP-10", {"        for parameter in optimizer.parameters:\n            parameter.grad[...] = 0\n": "",
+                                    "        optimizer.step()\n    return": "        optimizer.step()\n        for parameter in optimizer.parameters:\n            parameter.grad[...] = 0\n    return"}),
+                Mistake("LOOP-9", {"enumerate(batches, 1)": "enumerate(batches)"}),
             ), reference=loop_by_hand))
 
 
@@ -291,7 +319,7 @@ def draw_logits(rng, n):
 def other_settings(rng):
     z = 3 * normal(rng, 7)
     return [("temperature_0", (z, 0, None)), ("all_tokens", (z, 1.7, None)), ("large_logits", (z + 1000, 0.01, 3)),
-            ("top_k_1", (z, 1.0, 1)), ("more_than_all", (z, 1.0, 9))]
+            ("top_k_1", (z, 1.0, 1)), ("more_than_all", (z, 1.0, 9)), ("flat", (0.1 * z, 0.001, None))]
 
 
 def probabilities_by_hand(logits, temperature, top_k):
@@ -347,6 +375,7 @@ def stage_10():
                 Mistake("SAM-3", {"[top_k:]] = 0": "[:top_k]] = 0"}),
                 Mistake("SAM-4", {"np.argsort(-p, kind=\"stable\")": "np.argsort(p, kind=\"stable\")"}),
                 Mistake("SAM-5", {"p[np.argsort(-p, kind=\"stable\")[top_k:]] = 0": "p[top_k:] = 0"}),
+                Mistake("SAM-7", {"softmax((logits - logits.max()) / temperature)": "softmax(logits) ** (1 / temperature)"}),
                 Mistake("SAM-6", {"softmax((logits - logits.max()) / temperature)": "softmax(logits) / temperature"}),
             ), edges=other_settings, reference=probabilities_by_hand),
             of_exercise(10, "12.2", drivers.key_value_step, ("cached_attention",)),
@@ -359,6 +388,7 @@ def stage_10():
                                  "cached_attention(block.attention, block.norm1(x), cache, 0)"}),
                 Mistake("KV-6", {"    cache.pairs[i] = k, v\n": ""}),
                 Mistake("KV-7", {"zip(cache.pairs[i], (k, v))": "zip((k, v), cache.pairs[i])"}),
+                Mistake("KV-9", {"np.tri(T, S, S - T, dtype=bool)": "np.tri(T, S, dtype=bool) if S == T else None"}),
                 Mistake("KV-8", {"model.norm(x) @": "x @"}),
             ), reference=full_logits),
             new_part(10, 4, drivers.generated, ("generate",), draw_prompt, ("likely", "with top_k 1"), (
@@ -434,6 +464,13 @@ def draw_tokenizer(rng, n):
     return texts, [*alphabet, *("".join(pair) for pair in merges)], [" ".join(pair) for pair in merges]
 
 
+def overlapping_merges(rng):
+    """Merges after which a token ends, and another begins, with the letters of a further merge: al o lo, not alo lo."""
+    alphabet = [as_letters(bytes([byte])) for byte in range(256)]
+    pairs = ["a l", "l o", "x a", "a b"]
+    return [("overlapping", (["alolo xab"], [*alphabet, *(pair.replace(" ", "") for pair in pairs), "alo"], pairs))]
+
+
 def as_letters(text):
     """The bytes of a text as GPT-2 writes them: visible Latin-1 characters stand for themselves."""
     hidden = [byte for byte in range(256) if byte < 33 or 127 <= byte < 161 or byte == 173]
@@ -470,7 +507,7 @@ def by_merges_in_order(texts, vocabulary, merges):
 
 
 def stage_11():
-    return (new_part(11, 1, drivers.gpt2_logits, ("read_safetensors", "load_gpt2", "fill_norm"), draw_gpt2, ("logits",), (
+    return (new_part(11, 1, drivers.gpt2_logits, ("read_safetensors", "load_gpt2"), draw_gpt2, ("logits",), (
                 Mistake("GPT-1", {"part.weight.data, part.bias.data = weight, bias": "part.weight.data, part.bias.data = weight.T, bias"}),
                 Mistake("GPT-2", {"zip((attention.query, attention.key, attention.value), weights, biases)":
                                   "zip((attention.key, attention.query, attention.value), weights, biases)"}),
@@ -483,7 +520,9 @@ def stage_11():
                 Mistake("GPT-8", {"fill_norm(block.norm1, arrays, f\"h.{i}.ln_1\", config)": "fill_norm(block.norm1, arrays, f\"h.{i}.ln_2\", config)",
                                   "fill_norm(block.norm2, arrays, f\"h.{i}.ln_2\", config)": "fill_norm(block.norm2, arrays, f\"h.{i}.ln_1\", config)"}),
                 Mistake("GPT-9", {"[f\"h.{i}.attn.c_attn.weight\"], 3": "[\"h.0.attn.c_attn.weight\"], 3"}),
-            ), edges=other_checkpoints, further_edges=("published", "null"), reference=by_load_pretrained),
+                Mistake("GPT-10", {"norm.eps = config[\"layer_norm_epsilon\"]":
+                                   "norm.eps = norm.eps if name == \"ln_f\" else config[\"layer_norm_epsilon\"]"}),
+            ), edges=other_checkpoints, reference=by_load_pretrained),
             new_part(11, 2, drivers.byte_pairs, ("BytePairEncoding.merge", "BytePairEncoding.encode", "BytePairEncoding.decode"),
                      draw_tokenizer, ("ids", "same text", "text", "text without its last token"), (
                 Mistake("BPE-1", {"min(pairs, key=self.rank.get)": "max(pairs, key=self.rank.get)"}),
@@ -491,8 +530,11 @@ def stage_11():
                 Mistake("BPE-3", {"            parts = merged\n": "            return merged\n"}),
                 Mistake("BPE-4", {"words = [\"\".join(self.letters[byte] for byte in word.encode()) for word in WORDS.findall(text)]":
                                   "words = [\"\".join(self.letters[byte] for byte in text.encode())]"}),
+                Mistake("BPE-6", {"        letters = \"\".join(self.tokens[number] for number in ids)\n        return bytes(self.bytes[letter] for letter in letters).decode(\"utf-8\", \"replace\")":
+                                  "        words = [bytes(self.bytes[letter] for letter in self.tokens[number]) for number in ids]\n        return \"\".join(word.decode(\"utf-8\", \"replace\") for word in words)"}),
+                Mistake("BPE-7", {"parts = merged\n": "parts = \" \".join(parts).replace(\" \".join(best), \"\".join(best)).split(\" \")\n"}),
                 Mistake("BPE-5", {"for word in WORDS.findall(text)": "for word in text.split()"}),
-            ), reference=by_merges_in_order))
+            ), edges=overlapping_merges, reference=by_merges_in_order))
 
 
 # Stage 12: encoder, decoder and beam search
@@ -539,6 +581,8 @@ def stage_12():
                 Mistake("ED-7", {"mask = (source != self.pad_id)": "mask = (source == self.pad_id)"}),
                 Mistake("ED-8", {"for block in reversed(self.encoder)": "for block in self.encoder"}),
                 Mistake("ED-9", {"for block in reversed(self.decoder)": "for block in self.decoder"}),
+                Mistake("ED-11", {"        self.embedding.backward(dx)\n        dx = self.encoder_norm": "        dtarget = dx\n        dx = self.encoder_norm",
+                                  "+= dx.sum(0)\n        self.embedding.backward(dx)\n\n\ndef": "+= dx.sum(0)\n        self.embedding.backward(dx)\n        self.embedding.backward(dtarget)\n\n\ndef"}),
                 Mistake("ED-10", {"self.embedding(target) + self.target_positions": "self.embedding(target) + self.source_positions"}),
             )),
             of_exercise(12, "13.3", drivers.search, ("beam_search",)))

@@ -18,7 +18,7 @@ TOKENIZER_FILES = "vocab.json", "merges.txt"
 
 
 @dataclass(frozen=True)
-class Continuation:
+class BothTexts:
     """What the student's program and the library write after the same prompt.
 
     Attributes:
@@ -44,7 +44,7 @@ class Continuation:
 
 
 def continued(program, folder, prompt, count):
-    """Lets a program that is `running` and the library continue a prompt with the most likely tokens. Returns a Continuation.
+    """Lets a program that is `running` and the library continue a prompt with the most likely tokens. Returns BothTexts.
 
     Raises: ValueError for a folder that is not one of GPT-2, or a text that is longer than the model can be.
     """
@@ -63,7 +63,7 @@ def continued(program, folder, prompt, count):
         raise ValueError(f"the prompt has {len(ids)} tokens, and {count} more make {len(ids) + count}; the model takes 1 to "
                          f"{library.max_len}, so change the prompt, or --tokens")
     text = program.generate(program.load_gpt2(folder), list(ids), count, temperature=0)
-    return Continuation(tokenizer.decode(text), list(map(int, text)), generate(library, ids, count, temperature=0), len(ids))
+    return BothTexts(tokenizer.decode(text), list(map(int, text)), generate(library, ids, count, temperature=0), len(ids))
 
 
 @contextlib.contextmanager

@@ -1,19 +1,14 @@
 """The page of a student's Transformer: one file that needs neither Python nor a network."""
 
 import base64
-import io
 import string
 from html import escape
-
-import matplotlib
-import numpy as np
-from matplotlib.figure import Figure
 
 from ... import __version__
 from ...bench.machine import processor
 from ...texts import Message, render, texts_of
 from ...threads import blas_threads
-from ...views import attention_heads, learning_curves
+from ...views import as_svg, attention_heads, learning_curves, losses_side_by_side
 from . import whole
 from .drawing import MARKS
 from .report import TEMPERATURE, TIMED
@@ -144,15 +139,7 @@ def beside_library(report):
     """The losses of the steps with which the last stage that has passed was checked, and the library's."""
     last = max((stage for stage, result in report.results.items() if result.passed), key=lambda stage: stage.number)
     *_, expected = whole.experiment(last.number)
-    figure = Figure(figsize=(5.5, 3), layout="constrained")
-    axes = figure.subplots()
-    steps = np.arange(1, whole.STEPS + 1)
-    axes.plot(steps, expected.losses, color="C1", linewidth=6, alpha=0.4, label=say("page.library"))
-    axes.plot(steps, report.results[last].curve.losses, color="C0", linewidth=1.5, label=say("page.yours"))
-    axes.set(xlabel="training step", ylabel="loss (nats per token)")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    return figure
+    return losses_side_by_side({say("page.library"): expected.losses, say("page.yours"): report.results[last].curve.losses})
 
 
 def attention(report):
@@ -165,10 +152,7 @@ def attention(report):
 
 def picture(figure, caption):
     """Returns a figure as an image inside the page."""
-    file = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "numpy_transformer", "svg.fonttype": "path"}):
-        figure.savefig(file, format="svg", metadata={"Date": None})
-    data = base64.b64encode(file.getvalue()).decode()
+    data = base64.b64encode(as_svg(figure)).decode()
     return (f'<figure><img alt="{caption}" src="data:image/svg+xml;base64,{data}">'
             f'<figcaption class="muted">{caption}</figcaption></figure>')
 

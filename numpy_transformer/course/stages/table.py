@@ -5,6 +5,7 @@ import functools
 from dataclasses import dataclass
 
 from ...texts import ENGLISH, folder_of_language, texts_of
+from ..lessons.files import LESSONS
 from .definition import program_file, stage_files
 
 LAW = "module"                                  # the file that every stage imports
@@ -20,14 +21,12 @@ class Stage:
         minutes : time that a student needs who has done the lessons
         write : the functions and methods that a student writes, such as "Linear.forward"; the others are given
         hidden : helpers of the reference program that are not in the student's file
-        lessons : numbers of the lessons that prepare it
     """
 
     number: int
     minutes: int
     write: tuple
     hidden: tuple = ()
-    lessons: tuple = ()
 
     @property
     def name(self):
@@ -52,6 +51,11 @@ class Stage:
         """Three sentences or more, each closer to the answer."""
         words = texts_of("stages/hints")[f"{self.number:02}"]
         return tuple(words[key] for key in ("hint1", "hint2", "hint3"))
+
+    @property
+    def lessons(self):
+        """Numbers of the lessons that prepare it."""
+        return LESSONS[self.number]
 
     @property
     def points(self):
@@ -107,20 +111,20 @@ def both(*classes):
 
 
 STAGES = {stage.number: stage for stage in (
-    Stage(1, 40, ("softmax", "softmax_backward", *both("CrossEntropyLoss")), lessons=("00", "01")),
-    Stage(2, 30, both("Linear", "Embedding"), lessons=("02", "03")),
-    Stage(3, 30, both("LayerNorm"), lessons=("08",)),
-    Stage(4, 25, both("GELU", "FeedForward"), lessons=("09",)),
-    Stage(5, 40, ("causal_mask", *both("Attention")), lessons=("05", "06")),
-    Stage(6, 40, ("split_heads", "merge_heads", *both("MultiHeadAttention")), lessons=("07",)),
-    Stage(7, 20, both("Block"), lessons=("10",)),
-    Stage(8, 40, both("LanguageModel"), lessons=("03", "12")),
-    Stage(9, 40, ("AdamW.step", "clip_gradients", "learning_rate", "train"), lessons=("02b", "19")),
-    Stage(10, 50, ("next_probabilities", "cached_attention", "cached_forward", "generate"), lessons=("12", "12b")),
+    Stage(1, 40, ("softmax", "softmax_backward", *both("CrossEntropyLoss"))),
+    Stage(2, 30, both("Linear", "Embedding")),
+    Stage(3, 30, both("LayerNorm")),
+    Stage(4, 25, both("GELU", "FeedForward")),
+    Stage(5, 40, ("causal_mask", *both("Attention"))),
+    Stage(6, 40, ("split_heads", "merge_heads", *both("MultiHeadAttention"))),
+    Stage(7, 20, both("Block")),
+    Stage(8, 40, both("LanguageModel")),
+    Stage(9, 40, ("AdamW.step", "clip_gradients", "learning_rate", "train")),
+    Stage(10, 50, ("next_probabilities", "cached_attention", "cached_forward", "generate")),
     Stage(11, 60, ("read_safetensors", "load_gpt2", "BytePairEncoding.merge", "BytePairEncoding.encode",
-                   "BytePairEncoding.decode"), ("fill_norm",), lessons=("02c",)),
+                   "BytePairEncoding.decode"), ("fill_norm",)),
     Stage(12, 60, (*both("DecoderBlock"), "EncoderDecoder.encode", "EncoderDecoder.decode", *both("EncoderDecoder"),
-                   "beam_search"), lessons=("13", "13b")),
+                   "beam_search")),
 )}
 
 

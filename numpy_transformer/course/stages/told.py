@@ -27,16 +27,14 @@ def result_lines(result, states, seed=0, width=WIDTH, hints=None):
             yield from wrap(render(said), width, "  ", "    ")
         yield from curve_lines(result, states, width)
         return
-    if result.right:
-        yield from wrap(say("right.parts", names=listed(result.right)), width, "  ", "    ")
-    if verdict.status == "todo":
-        yield from wrap(say("right.todo", names=listed(left(result))), width, "  ", "    ")
-    else:
+    for said in about_right(result):
+        yield from wrap(render(said), width, "  ", "    ")
+    if verdict.status != "todo":
         yield from explanation_lines(verdict, width, others=2)
         yield from printed_lines(result.printed, width)
     for said in wrong_gradients(result):
         yield from wrap(render(said), width, "  ", "    ")
-    if result.curve and verdict.status != "pass":
+    if result.curve:
         yield from curve_lines(result, states, width)
     if hints and verdict.status not in ("missing",) and verdict.stage != "import":
         yield f"  {say('next.hints', command=hints)}"
@@ -48,15 +46,22 @@ def messages(result, seed=0):
     if verdict.status == "pass":
         yield from about_pass(result, seed)
         return
-    if result.right:
-        yield Message(f"{WORDS}.right.parts", names=listed(result.right))
+    yield from about_right(result)
     if verdict.status == "todo":
-        yield Message(f"{WORDS}.right.todo", names=listed(left(result)))
         return
     if result.part and verdict.stage not in CANNOT_RUN:
         yield Message(f"{WORDS}.grading.failed", names=listed(failed(result)))
     yield from verdict.lines or filter(None, [verdict.note])
     yield from wrong_gradients(result)
+
+
+def about_right(result):
+    """Yields Messages with the functions and methods that are right so far, and with those that are still to be written."""
+    right = right_so_far(result)
+    if right:
+        yield Message(f"{WORDS}.right.parts", names=listed(right))
+    if result.verdict.status == "todo":
+        yield Message(f"{WORDS}.right.todo", names=listed(left(result)))
 
 
 def wrong_gradients(result):
@@ -93,8 +98,25 @@ def what_failed(result):
 
 
 def failed(result):
-    """Returns the functions and methods that the part that failed has checked for the first time, or else all of them."""
-    return [name for name in result.part.checks if name not in result.right] or list(result.part.checks)
+    """Returns the functions and methods of the part that failed; without forward, if only gradients are wrong."""
+    checks = list(result.part.checks)
+    if result.wrong and all(map(is_gradient, result.wrong)):
+        return [name for name in checks if not name.endswith(".forward")] or checks
+    return checks
+
+
+def is_gradient(name):
+    """Returns True for the name of an output that a backward gives, such as "second dx" and "up.weight.grad"."""
+    last = name.split()[-1]
+    return "grad" in name or (last.startswith("d") and len(last) > 1)
+
+
+def right_so_far(result):
+    """Returns the functions and methods that were right in all that was compared."""
+    if result.part is None or result.verdict.status == "todo":
+        return list(result.right)
+    known = dict.fromkeys([*result.right, *(name for name in result.part.checks if result.wrong)])
+    return [name for name in known if name not in failed(result)]
 
 
 def left(result):
@@ -122,7 +144,12 @@ def stages_named(stages):
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    names = [Message(f"{WORDS}.stages.range", first=first, last=last) if first < last else str(first) for first, last in runs]
+    names = []
+    for first, last in runs:
+        if last - first > 1:
+            names.append(Message(f"{WORDS}.stages.range", first=first, last=last))
+        else:
+            names += [str(number) for number in range(first, last + 1)]
     return Message(f"{WORDS}.stages.named", n=len(stages), names=listed(names))
 
 
@@ -137,18 +164,19 @@ def curve_lines(result, states, width):
     *_, expected = whole.experiment(result.stage.number)
     losses = result.curve.losses
     if not len(losses):
-        if result.verdict.stage != "training":
+        if result.verdict.stage not in ("training", "error"):       # an error has been shown already
             yield from wrap(say("training.cannot", error=error_of(result.curve)), width, "  ", "    ")
         return
     if not result.passed and result.difference is None:
         yield from wrap(say("training.alike", steps=len(losses), size=apart(result)), width, "  ", "    ")
         return
     key = "same_curve" if result.passed else "curve"
-    yield from wrap(say(f"training.{key}", steps=len(losses), mine=stages_named(result.mine)), width, "  ", "    ")
+    yield from wrap(say(f"training.{key}", steps=len(losses), mine=stages_named(result.mine), size=apart(result)),
+                    width, "  ", "    ")
     yield from (f"  {line}" for line in whole.drawn(losses, expected.losses))
     unfinished = [stage for stage, state in states.items() if stage not in result.mine and state in ("begun", "changed")]
     if unfinished:
-        yield from wrap(say("training.reference", stages=stages_named(unfinished)), width, "  ", "    ")
+        yield from wrap(say("training.reference", n=len(unfinished), stages=stages_named(unfinished)), width, "  ", "    ")
 
 
 def about_program(mine):

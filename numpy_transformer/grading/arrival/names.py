@@ -2,7 +2,7 @@
 
 Names: "ex01_2_softmax_backward.py", "exercise_05_2.py", "05.2.py", "5-2.py", "Kim_ex01_2.py" or the function's name. The
 number of a lesson with several exercises is settled by what the file defines. A stage is recognized by its name alone
-("stage05_attention.py", "Kim_stage5.py"), because stages define what exercises define, too.
+("stage05_attention", "Kim_stage5"), because stages define what exercises define, too.
 
 Several files for one exercise: the order of `CopyMarks` decides which one is the newest. First come files called old,
 backup or alt, then copies ("Copy of x", "x - Copy"), which people make before they go on working, then plain names,
@@ -71,7 +71,8 @@ def split_marks(stem):
 
 def is_complete_name(stem):
     """Returns True if a stem is complete without a trailing number: "ex05_2" or "softmax_backward", but not "05"."""
-    return bool(WITH_PLACE.search(stem) or stage_in(stem) or function_in(stem) or re.search(r"ex(?:ercise)?[ _.]*\d\d$", stem, re.I))
+    return bool(WITH_PLACE.search(stem) or stage_in(stem) or function_in(stem)
+                or re.search(r"ex(?:ercise)?[ _.]*\d\d$", stem, re.I))
 
 
 def numbers_in(stem):

@@ -50,7 +50,9 @@ def test_cells_titles_and_answers_are_kept_and_start_receives_the_number(tiny):
         ("code", LESSON.split("Imports\n")[1].split("\n\n# %%\n")[0].replace("(__name__)", '(__name__, "07")')),
         ("code", 'predict("one and one?", 2, "Count.")'), ("code", 'claim("π is shown", True)\nfigure("empty", Figure())'),
         ("markdown", "<details><summary>Answers to the exercises of this lesson</summary>\n\n1. Two\n   lines.\n\n2. Yes.\n\n"
-                     "</details>"), ("markdown", "That was the last lesson.")]
+                     "</details>"),
+        ("markdown", "This lesson prepares stage 6 of a Transformer of your own: numpy-transformer build start mine, then "
+                     "numpy-transformer build check 6\n\nThat was the last lesson.")]
     assert (found["nbformat"], found["nbformat_minor"], found["metadata"]["kernelspec"]["name"]) == (4, 5, "python3")
 
 

@@ -1,13 +1,18 @@
 """What lessons are made of: cells, the functions that they call, their numbers, and text that is wrapped."""
 
+import re
+
 import numpy as np
 import pytest
+from helpers import ROOT
 
 from numpy_transformer.course import claim, predict, show, show_source
 from numpy_transformer.course.lessons import helpers
 from numpy_transformer.course.lessons.cells import cells, reading_minutes
-from numpy_transformer.course.lessons.files import full_number, lesson_number, lessons_in, what_is_next
+from numpy_transformer.course.lessons.files import LESSONS, full_number, lesson_number, lessons_in, prepared_by, what_is_next
 from numpy_transformer.course.lessons.wrapping import reflow
+from numpy_transformer.course.stages.table import STAGES
+from numpy_transformer.texts import ENGLISH
 
 
 def test_cells_know_their_lines():
@@ -80,9 +85,32 @@ def test_source_is_shown_without_docstrings_below_its_name(capsys):
 def test_a_part_ends_with_its_test_and_the_course_with_that_of_the_last_part(tmp_path, name, part, following):
     for file in ("00_a", "00b_b", "02c_c", "11_d", "21_e"):
         (tmp_path / f"{file}.py").touch()
-    *test, last = what_is_next(tmp_path / f"{name}.py").splitlines()
+    _, *test, last = what_is_next(tmp_path / f"{name}.py").splitlines()
     assert [line.endswith(f"exercise start my-exercises test{part}") for line in test] == [True] * (part is not None)
     assert last == ("That was the last lesson." if following is None else f"next: numpy-transformer lesson {following} --step")
+
+
+@pytest.mark.parametrize("number, said", [
+    ("05", "prepares stage 5 of a Transformer of your own: numpy-transformer build start mine, then numpy-transformer build check 5"),
+    ("03", "prepares stages 2 and 8 of a Transformer of your own: numpy-transformer build start mine, then numpy-transformer "
+           "build check 2 8"),
+    ("21", "goes beyond the 12 stages of a Transformer of your own, which this command shows: numpy-transformer build status")])
+def test_a_lesson_ends_with_the_stages_that_it_prepares(tmp_path, number, said):
+    assert what_is_next(tmp_path / f"{number}_a.py").splitlines()[0] == f"This lesson {said}"
+
+
+def test_only_six_lessons_prepare_no_stage_and_those_that_prepare_one_exist():
+    numbers = set(lessons_in(ROOT / "lessons"))
+    assert {number for number in numbers if not prepared_by(number)} == {"16", "17", "18", "20", "20b", "21"}
+    assert numbers >= {lesson for lessons in LESSONS.values() for lesson in lessons} and list(LESSONS) == list(STAGES)
+
+
+@pytest.mark.parametrize("stage", STAGES.values(), ids=lambda stage: stage.name)
+def test_the_lessons_that_a_page_names_prepare_its_stage(stage):
+    line = (ENGLISH / "stages" / stage.page).read_text(encoding="utf-8").splitlines()[2]
+    sentences, command = re.search(r"(Lessons? .*?): `numpy-transformer lesson (\w+) --step`", line).groups()
+    named = re.findall(r"\b\d\d[a-z]?\b", sentences)
+    assert named and command in named and set(named) <= set(stage.lessons)
 
 
 @pytest.mark.parametrize("name, number", [

@@ -306,7 +306,8 @@ def test_a_straight_run_prints_no_empty_headings(tmp_path, monkeypatch, capsys, 
     path.write_text(source, encoding="utf-8")
     assert run_lesson(path, False) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if line]
-    assert lines == [*(line for line in headings.split("|") if line), "That was the last lesson."]
+    assert lines[:-2] == [line for line in headings.split("|") if line]
+    assert lines[-2].startswith("This lesson prepares stage 6") and lines[-1] == "That was the last lesson."
 
 
 def test_the_heading_of_a_cell_that_fails_is_printed_before_the_error(tmp_path, monkeypatch, capsys):
@@ -350,9 +351,11 @@ def test_a_terminal_without_colors_shows_neither_styles_nor_marks(colors, monkey
 def test_a_lesson_ends_with_the_command_of_the_next(steps, tmp_path):
     (tmp_path / "lessons" / "07b_after.py").touch()
     (tmp_path / "lessons" / "10_later.py").touch()
-    assert steps("c").out.endswith("\nnext: numpy-transformer lesson 07b --step\n")
+    stage = ("\n\nThis lesson prepares stage 6 of a Transformer of your own: numpy-transformer build start mine, then "
+             "numpy-transformer build check 6\n")
+    assert steps("c").out.endswith(f"{stage}next: numpy-transformer lesson 07b --step\n")
     (tmp_path / "lessons" / "10_later.py").unlink()
     (tmp_path / "lessons" / "07b_after.py").rename(tmp_path / "lessons" / "11_after.py")
-    assert steps("c").out.endswith("\nYou have reached the end of part 2. Its test: numpy-transformer exercise start my-exercises "
+    assert steps("c").out.endswith(f"{stage}You have reached the end of part 2. Its test: numpy-transformer exercise start my-exercises "
                                    "test2\nnext: numpy-transformer lesson 11 --step\n")
     assert "next:" not in steps("c", "q", source=LESSON.replace("import numpy", "import nimpy"), code=1).out

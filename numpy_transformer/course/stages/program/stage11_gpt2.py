@@ -9,7 +9,7 @@ import numpy as np
 from .stage08_model import LanguageModel
 
 WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
-TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1", "BOOL": "?"}
 
 
 def read_safetensors(path):
