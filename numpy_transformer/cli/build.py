@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ..course.checker.feedback import WIDTH
+from ..data.plurals import counted
 from ..texts import width as text_width
 from .parser import CommandParser, Formatter, finite_number, whole_number
 from .terminal import output_columns, wrap
@@ -106,14 +107,18 @@ def start(arguments):
 
 def check(arguments):
     from ..course.stages.folder import StageFolder
+    from ..course.stages.told import say
     book = StageFolder(arguments.folder)
     stages = chosen(arguments, book)
     if not stages:
-        print_wrapped(all_passed())
+        print_wrapped(all_passed(book))
         return 0
-    passed = [check_one(book, stage, arguments) for stage in stages]
+    passed = [check_one(book, stage, arguments, len(stages) > 1) for stage in stages]
     if len(passed) > 1:
         print(f"{sum(passed)} of {len(passed)} stages passed")
+    if any(passed):
+        following = book.next()
+        print_wrapped(say("next.stage", page=following.page) if following else all_passed(book))
     return 0 if all(passed) else 1
 
 
@@ -125,10 +130,9 @@ def chosen(arguments, book):
     return [stage_of(text) for text in arguments.stages] or [*filter(None, [book.next()])]
 
 
-def all_passed():
-    from ..course.stages.table import STAGES
+def all_passed(book):
     from ..course.stages.told import say
-    return say("next.all", count=len(STAGES))
+    return say("next.all", count=sum(state != "missing" for state in book.states().values()))
 
 
 def print_wrapped(text):
@@ -136,19 +140,20 @@ def print_wrapped(text):
     print("\n".join(text_width.wrap(text, min(output_columns(), WIDTH), "  ", "    ")))
 
 
-def check_one(book, stage, arguments):
-    """Checks a stage, saves the result and prints what there is to say. Returns True if it is passed."""
+def check_one(book, stage, arguments, brief):
+    """Checks a stage, saves the result and prints what there is to say. Returns True if it is passed.
+
+    Parameters:
+        brief : only the first line of a stage that is passed
+    """
     from ..course.stages.progress import check_in
     from ..course.stages.told import result_lines, say
     result = check_in(book, stage, arguments.seed, arguments.timeout)
     command = f"numpy-transformer build hint {stage.number}{folder_option(arguments)}"
-    for line in result_lines(result, book.states(), arguments.seed, min(output_columns(), WIDTH), command):
-        print(line)
+    lines = list(result_lines(result, book.states(), arguments.seed, min(output_columns(), WIDTH), command))
+    print("\n".join(lines[:1] if brief and result.passed else lines), flush=True)
     if result.passed and book.entry(stage).get("status") != "pass":
         print_wrapped(say("next.unsaved", folder=str(book.folder)))
-    elif result.passed:
-        following = book.next()
-        print_wrapped(say("next.stage", page=following.page) if following else all_passed())
     return result.passed
 
 
@@ -231,11 +236,13 @@ def trained_with_progress(arguments, program, files, folder, task):
     from ..training.progress import Progress
     start = time.monotonic()
     with Progress(arguments.steps, "training", "step") as progress:
-        result = trained(program, files, folder, task, arguments.steps, progress.advance(f"loss {loss:.2f}"))
-    first, last = result.losses[0], result.losses[-50:].mean()
+        result = trained(program, files, folder, task, arguments.steps,
+                         lambda loss: progress.advance(f"loss {loss:.2f}"))
+    first, last = result.losses[0], result.losses[-50:].mean() if len(result.losses) > 50 else result.losses[-1]
     kept = "kept from an earlier training" if result.again else f"trained in {time.monotonic() - start:.0f} s"
-    print(wrap(f"Weights {kept}: {len(result.losses):,} steps, loss {first:.2f} at the beginning and {last:.2f} at the end "
-               "(mean of the last 50 steps)."))
+    mean = " (mean of the last 50 steps)" if len(result.losses) > 50 else ""
+    print(wrap(f"Weights {kept}: {counted(len(result.losses), 'step')}, loss {first:.2f} at the beginning and {last:.2f} at "
+               f"the end{mean}."))
     return result
 
 
@@ -243,6 +250,7 @@ def write_story(arguments, program, files, folder):
     import numpy as np
 
     from ..course.stages.corpus import stories
+    from ..course.stages.told import say
     from ..course.stages.trained import LONGEST
     prompt = "Once upon a time" if arguments.prompt is None else arguments.prompt
     ids = stories()[1].encode(prompt).tolist()
@@ -251,6 +259,9 @@ def write_story(arguments, program, files, folder):
         raise ValueError(f"the prompt has {len(ids)} tokens, and {count} more make {len(ids) + count}; this model takes 1 to "
                          f"{LONGEST}, so change --prompt or --tokens")
     result = trained_with_progress(arguments, program, files, folder, "stories")
+    unknown = [word for word in prompt.split() if 0 in result.tokenizer.encode(f" {word}")]
+    if unknown:
+        print(wrap(say("next.unknown", words=", ".join(unknown))))
     temperature = 0.7 if arguments.temperature is None else arguments.temperature
     text = program.generate(result.model, ids, count, temperature, 20 if arguments.top_k is None else arguments.top_k,
                             np.random.default_rng(arguments.seed))
@@ -308,7 +319,8 @@ def report(arguments):
     print(wrap(about_program(mine)))
     shown = contents.Report(book.states(), results)
     with running(files) as program, Progress(STEPS, "training", "step") as progress:
-        contents.describe_program(shown, program, files, mine, book.folder, lambda loss: progress.advance(f"loss {loss:.2f}"))
+        contents.describe_program(shown, program, files, mine, book.folder, STEPS,
+                                  lambda loss: progress.advance(f"loss {loss:.2f}"))
     write_output(out, page(shown, arguments.name).encode())
     print(wrap(f"{out}: open it in a browser. It is one file and needs no network."))
     return 0

@@ -125,13 +125,16 @@ def constructor_arguments(cls, text, first_input):
                 if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if text is not None:
         try:
-            values = ast.literal_eval(f"({text},)")
+            values = [*ast.literal_eval(f"({text},)")]
         except (SyntaxError, ValueError) as error:
             raise ValueError(f"--args {text!r} does not consist of Python literals such as 12,16") from error
+        names = [p.name for p in required]
+        if "rng" in names[len(values):len(values) + 1]:
+            values.append(np.random.default_rng(0))         # it cannot be written as a literal
     else:
         width = first_input[1][-1]
         guesses = {"d_out": width + 4, "d_ff": width + 5, "dropout": 0.3, "p": 0.3, "eps": 1e-5,
-                   "num_heads": next((n for n in range(2, width) if width % n == 0), 1)}
+                   "num_heads": next((n for n in range(2, width) if width % n == 0), 1), "rng": np.random.default_rng(0)}
         first_is_float = first_input[0] is None
         values = [guesses.get(p.name, width if i == 0 and first_is_float else None) for i, p in enumerate(required)]
         if None in values:

@@ -45,7 +45,7 @@ def run(arguments):
     if arguments.doctor:
         return doctor()
     if not arguments.folder:
-        raise ValueError("name the FOLDER of the class before the options, or use --doctor")
+        raise ValueError("name the FOLDER of the class, or use --doctor")
     if arguments.folder[0] == "merge":
         return merge(arguments)
     if len(arguments.folder) > 1:

@@ -17,11 +17,11 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 def add_options(parser):
     parser.add_argument("folder", metavar="FOLDER", nargs="*", help="the class as it was downloaded: a folder or a zip; "
                         "or the word merge and the tables to join")
-    parser.add_argument("--only", metavar="NN.N", nargs="+", action="extend",
+    parser.add_argument("--only", metavar="NN.N", action="append",
                         help="grade only these exercises, such as 05.2 or 05.1,05.2, or a lesson's, such as 05, "
-                             "or those of a test at the end of a part, test1 to test4, or stages of `build`, such as stage5, "
-                             "or stages for all of them (default: all for which at least one student submitted a file); in an existing table, the "
-                             "other rows stay as they are")
+                             "or those of a test at the end of a part, test1 to test4, or stages of `build`, such as "
+                             "stage1,stage2, or stages for all of them (default: all for which at least one student "
+                             "submitted a file); in an existing table, the other rows stay as they are")
     parser.add_argument("--students", metavar="NAME", action="append",
                         help="grade only these students, such as kim,zoe, and leave the other rows of an existing table "
                              "as they are")

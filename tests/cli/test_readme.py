@@ -10,6 +10,9 @@ from helpers.commands import python
 
 import numpy_transformer as nt
 from numpy_transformer.cli import make_parser
+from numpy_transformer.course.lessons.files import lessons_in
+from numpy_transformer.course.stages.folder import start_folder
+from numpy_transformer.course.stages.table import STAGES
 
 PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in [
     ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "lessons").glob("*.md"), ROOT / "figures/README.md", ROOT / "tests/README.md",
@@ -132,6 +135,51 @@ def test_the_training_example_runs(tmp_path):
     assert run.returncode == 0 and (tmp_path / "reverse.npz").exists(), run.stderr
     texts = [line.rsplit(" ", 1) for line in run.stdout.splitlines()[-2:]]
     assert all(text.isalpha() and float(score) < 0 for text, score in texts)
+
+
+@pytest.fixture
+def built(tmp_path):
+    """A folder in which a student has written the first seven stages, and has not checked them yet."""
+    start_folder(tmp_path, 7, {stage: stage.solution for stage in STAGES.values()})
+    return tmp_path
+
+
+BUILD = BLOCKS["lessons/BUILD.md"]
+
+
+def test_the_layers_of_a_student_work_with_our_tools(built):
+    code, = (code for language, code in BUILD if language == "python")
+    (built / "look.py").write_text(code, encoding="utf-8")
+    run = python("look.py", cwd=built)
+    assert run.stdout.count("ok") == 17 and "norm1.gamma" in run.stdout, run.stderr
+    assert "Block" in (built / "block.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_checks_of_stages_print_their_output(built):
+    wrong, right = (text for language, text in BUILD if text.startswith("Stage 5"))
+    for number in "1234":
+        assert python("-m", "numpy_transformer", "build", "check", number, cwd=built).returncode == 0
+    file = built / STAGES[5].file
+    factor = " / math.sqrt(q.shape[-1])"
+    correct = file.read_text(encoding="utf-8")
+    file.write_text("".join(correct.rsplit(factor, 1)), encoding="utf-8")          # the one in backward
+    run = python("-m", "numpy_transformer", "build", "check", "5", cwd=built)
+    assert run.returncode == 1 and run.stdout.startswith(wrong), run.stdout + run.stderr
+    file.write_text(correct, encoding="utf-8")
+    run = python("-m", "numpy_transformer", "build", "check", "5", cwd=built)
+    shown = re.sub(r"\de-\d\d", "", run.stdout)
+    assert run.returncode == 0 and shown.startswith(re.sub(r"\de-\d\d", "", right)), run.stdout + run.stderr
+
+
+def test_the_page_of_the_stages_shows_all_of_them():
+    rows = re.findall(r"^\| (\d+) \| (.*?) \| `(.*?)` \| (\d+) \| (\d+) \| (.*?) \|$", PAGES["lessons/BUILD.md"], re.M)
+    assert [row[:5] for row in rows] == [(str(stage.number), stage.title, stage.file, str(stage.minutes), str(stage.points))
+                                         for stage in STAGES.values()]
+    for (*_, lessons), stage in zip(rows, STAGES.values()):
+        ranges = [(part.split(" to ")[0], part.split(" to ")[-1]) for part in lessons.split(", ")]
+        assert list(stage.lessons) == [number for number in lessons_in(ROOT / "lessons")
+                                       if any(first <= number <= last for first, last in ranges)]
 
 
 def test_two_commands_stand_alone_in_shell_blocks():

@@ -54,12 +54,12 @@ def part_of(number):
 
 
 def prepared_by(number):
-    """Returns the numbers of the stages that a lesson prepares, in their order; [] for a lesson that goes beyond them."""
+    """Returns the numbers of the stages that a lesson prepares, in their order; [] if it goes beyond them."""
     return [stage for stage, lessons in LESSONS.items() if number in lessons]
 
 
 def about_stages(number):
-    """Returns a sentence that says for which stages of a Transformer of one's own a lesson is, and the commands for them."""
+    """Returns a sentence about the stages that a lesson prepares, with the commands to begin and to check them."""
     stages = prepared_by(number)
     if not stages:
         return lesson_words("run.beyond_stages", count=len(LESSONS), command="numpy-transformer build status")
@@ -69,8 +69,8 @@ def about_stages(number):
 
 
 def what_is_next(path):
-    """Returns what to do after a lesson, with its commands, one in each line: the stages of a Transformer of one's own that
-    it prepares; at the end of a part, the part's test; and the next lesson in the folder.
+    """Returns what to do after a lesson, with commands, in a line each: the stages that it prepares, at the end of a part
+    the part's test, and the next lesson in the folder.
     """
     number = lesson_number(path)
     following = next((other for other in lessons_in(path.parent) if other > number), None)

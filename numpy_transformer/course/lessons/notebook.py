@@ -47,7 +47,7 @@ def notebook(lesson):
     answers = translation.answers()
     if answers:
         contents.append(("markdown", folded_answers(answers)))
-    contents.append(("markdown", what_is_next(lesson).replace("\n", "\n\n")))        # each line a paragraph
+    contents.append(("markdown", what_is_next(lesson).replace("\n", "\n\n")))      # paragraphs
     return {"cells": [notebook_cell(kind, text, f"lesson-{number}-{n}") for n, (kind, text) in enumerate(contents, 1)],
             "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
 

@@ -6,6 +6,7 @@ definition.py       what is checked in a stage, as exercises whose answers drive
 drivers.py          functions of plain arrays that run these classes; package.py runs them with the package's components
 parts.py, bugs.py   the parts of each stage with their known mistakes; the bugs of the zoo that belong to a stage
 check.py, whole.py  checks a stage; trains the whole model with it, beside the library (corpus.py: on what)
+watching.py         finds remembered arrays that are changed in place
 folder.py, files.py a student's folder; which of its files run together with the reference's
 progress.py         checks a stage in a folder and keeps the result; taken_over.py begins a folder with solved exercises
 told.py, drawing.py what a student reads of a stage; the drawing of the Transformer

@@ -69,12 +69,12 @@ def continued(program, folder, prompt, count):
 @contextlib.contextmanager
 def tiny_folder(seed=0):
     """Yields the path of a folder of GPT-2 in miniature, with random weights: what it writes has no meaning."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 1])
     _, vocabulary, merges = draw_tokenizer(rng, None)
-    _, config, arrays = draw_gpt2(rng, SimpleNamespace(V=len(vocabulary), H=4, T=94, F=32, lead=(1,)))
+    _, config, arrays = draw_gpt2(rng, SimpleNamespace(V=len(vocabulary), H=8, T=94, F=64, lead=(1,)))
     with tempfile.TemporaryDirectory() as folder:
         write_gpt2(folder, {**config, "architectures": ["GPT2LMHeadModel"]},
-                   {name: array.astype(np.float32) for name, array in arrays.items()})
+                   {name: (2 * array).astype(np.float32) for name, array in arrays.items()})
         ids = {token: number for number, token in enumerate(vocabulary)}
         Path(folder, "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
         Path(folder, "merges.txt").write_text("\n".join(["#version: 0.2", *merges, ""]), encoding="utf-8")

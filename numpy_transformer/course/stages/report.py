@@ -53,11 +53,11 @@ def checked(book, seconds, advance):
     return results
 
 
-def describe_program(report, program, files, mine, folder, progress):
+def describe_program(report, program, files, mine, folder, steps, progress):
     """Adds what a program that is `running` shows: how it learns, what it writes, what it attends to, how long it takes."""
     own = [name for name in files if name not in STAGE_FILES or STAGE_FILES[name] in mine]
     report.files, report.lines = len(own), sum(code_lines(files[name]) for name in own)
-    result = trained.trained(program, files, folder, progress=progress)
+    result = trained.trained(program, files, folder, steps=steps, progress=progress)
     report.losses, report.weights = result.losses, sum(p.data.size for p in parameters_of(result.model).values())
     prompt = result.tokenizer.encode("Once upon a time").tolist()
     for seed in SEEDS:

@@ -9,7 +9,8 @@ from helpers import ROOT
 from numpy_transformer.course import claim, predict, show, show_source
 from numpy_transformer.course.lessons import helpers
 from numpy_transformer.course.lessons.cells import cells, reading_minutes
-from numpy_transformer.course.lessons.files import LESSONS, full_number, lesson_number, lessons_in, prepared_by, what_is_next
+from numpy_transformer.course.lessons.files import (
+    LESSONS, full_number, lesson_number, lessons_in, prepared_by, what_is_next)
 from numpy_transformer.course.lessons.wrapping import reflow
 from numpy_transformer.course.stages.table import STAGES
 from numpy_transformer.texts import ENGLISH
@@ -91,10 +92,12 @@ def test_a_part_ends_with_its_test_and_the_course_with_that_of_the_last_part(tmp
 
 
 @pytest.mark.parametrize("number, said", [
-    ("05", "prepares stage 5 of a Transformer of your own: numpy-transformer build start mine, then numpy-transformer build check 5"),
-    ("03", "prepares stages 2 and 8 of a Transformer of your own: numpy-transformer build start mine, then numpy-transformer "
-           "build check 2 8"),
-    ("21", "goes beyond the 12 stages of a Transformer of your own, which this command shows: numpy-transformer build status")])
+    ("05", "prepares stage 5 of a Transformer of your own: numpy-transformer build start mine, then "
+           "numpy-transformer build check 5"),
+    ("03", "prepares stages 2 and 8 of a Transformer of your own: numpy-transformer build start mine, then "
+           "numpy-transformer build check 2 8"),
+    ("21", "goes beyond the 12 stages of a Transformer of your own, which this command shows: "
+           "numpy-transformer build status")])
 def test_a_lesson_ends_with_the_stages_that_it_prepares(tmp_path, number, said):
     assert what_is_next(tmp_path / f"{number}_a.py").splitlines()[0] == f"This lesson {said}"
 

@@ -356,6 +356,6 @@ def test_a_lesson_ends_with_the_command_of_the_next(steps, tmp_path):
     assert steps("c").out.endswith(f"{stage}next: numpy-transformer lesson 07b --step\n")
     (tmp_path / "lessons" / "10_later.py").unlink()
     (tmp_path / "lessons" / "07b_after.py").rename(tmp_path / "lessons" / "11_after.py")
-    assert steps("c").out.endswith(f"{stage}You have reached the end of part 2. Its test: numpy-transformer exercise start my-exercises "
-                                   "test2\nnext: numpy-transformer lesson 11 --step\n")
+    test = "You have reached the end of part 2. Its test: numpy-transformer exercise start my-exercises test2\n"
+    assert steps("c").out.endswith(f"{stage}{test}next: numpy-transformer lesson 11 --step\n")
     assert "next:" not in steps("c", "q", source=LESSON.replace("import numpy", "import nimpy"), code=1).out

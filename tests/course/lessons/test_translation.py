@@ -47,8 +47,8 @@ figure("empty", Figure())
 '''
 PAGE = "# Answers\n\n1. Because it is.\n"
 COMMANDS = {"numpy-transformer build start mine", "numpy-transformer build check 6"}
-NAMES = COMMANDS | {"Enter", "Ctrl", "Python", "README", "md", "my-figures/empty.png", "float64", "int64", "min", "mean", "max", "EXPR",
-         "Figure", "figure", "png", "07_tiny.md"}
+NAMES = COMMANDS | {"Enter", "Ctrl", "Python", "README", "md", "my-figures/empty.png", "float64", "int64", "min",
+                    "mean", "max", "EXPR", "Figure", "figure", "png", "07_tiny.md"}
 
 
 VARIABLES = {"hm", "the product", "int", "str", "float", "layer", "name", "value", "TypeError"}
