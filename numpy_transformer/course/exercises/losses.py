@@ -51,7 +51,8 @@ TOTAL = "np.exp(z).sum(-1, keepdims=True)"
 EXERCISES = [
     Exercise(
         "01.3", minutes=20, lines=7,
-        solution=cross_entropy, reference=by_loss, inputs=tokens, edges=edge_cases, outputs=("loss",),
+        solution=cross_entropy, reference=by_loss, inputs=tokens, edges=edge_cases, further_edges=("padding_100_not",),
+        outputs=("loss",),
         mistakes=(
             Mistake("CE-1", {"losses.mean()": "losses.sum()"}),
             Mistake("CE-2", {"losses.mean()": "losses.sum() / len(targets)"}),

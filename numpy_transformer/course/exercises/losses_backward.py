@@ -37,6 +37,7 @@ EXERCISES = [
     Exercise(
         "01.4", minutes=20, lines=9,
         solution=cross_entropy_backward, reference=by_loss_backward, inputs=tokens, edges=edge_cases,
+        further_edges=("padding_100_not",),
         outputs=("dlogits",),
         must_be_zero={"rows_dlogits_sum": lambda inputs, outputs: outputs[0].sum(-1),
                       "rows_ignored_targets": at_padding},

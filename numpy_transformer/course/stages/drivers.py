@@ -23,7 +23,7 @@ from .program.stage07_block import Block
 from .program.stage08_model import LanguageModel
 from .program.stage09_training import AdamW, clip_gradients, learning_rate, train
 from .program.stage10_sampling import KeyValueCache, cached_attention, cached_forward, generate, next_probabilities
-from .program.stage11_gpt2 import BytePairEncoding, load_gpt2
+from .program.stage11_gpt2 import BytePairEncoding, load_gpt2, read_safetensors
 from .program.stage12_translation import DecoderBlock, EncoderDecoder, beam_search
 
 
@@ -382,6 +382,21 @@ def write_gpt2(folder, config, arrays):
     """Writes config.json and model.safetensors."""
     (Path(folder) / "config.json").write_text(json.dumps(config), encoding="utf-8")
     write_safetensors(Path(folder) / "model.safetensors", arrays)
+
+
+def described(arrays):
+    """Returns the numbers of arrays in the order of their names, the names with the shapes as bytes, and whether one of
+    them cannot be written to.
+    """
+    names = sorted(arrays)
+    return (np.concatenate([arrays[name].ravel() for name in names]), as_bytes(f"{name} {arrays[name].shape}" for name in names),
+            np.array(not all(array.flags.writeable for array in arrays.values())))
+
+
+def safetensors(arrays):
+    with folder_for_files() as folder:
+        write_safetensors(Path(folder) / "model.safetensors", arrays)
+        return described(read_safetensors(Path(folder) / "model.safetensors"))
 
 
 def gpt2_logits(ids, config, arrays):

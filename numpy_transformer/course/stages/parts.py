@@ -439,6 +439,10 @@ def other_checkpoints(rng):
     return cases
 
 
+def as_they_are(arrays):
+    return drivers.described(arrays)
+
+
 def by_load_pretrained(ids, config, arrays):
     """What the package computes with the same files."""
     with tempfile.TemporaryDirectory() as folder:
@@ -507,7 +511,16 @@ def by_merges_in_order(texts, vocabulary, merges):
 
 
 def stage_11():
-    return (new_part(11, 1, drivers.gpt2_logits, ("read_safetensors", "load_gpt2"), draw_gpt2, ("logits",), (
+    return (new_part(11, 1, drivers.safetensors, ("read_safetensors",), lambda rng, n: draw_gpt2(rng, n)[2:],
+                     ("values", "names and shapes", "read-only"), (
+                Mistake("ST-1", {".copy()": ""}),
+                Mistake("ST-2", {"np.frombuffer(content[8 + n + start:8 + n + end], TYPES[entry[\"dtype\"]])":
+                                 "np.frombuffer(content[8 + n:], TYPES[entry[\"dtype\"]])[sum(array.size for array in arrays.values()):]\n"
+                                 "            array = array[:math.prod(entry[\"shape\"])]",
+                                 "import json\n": "import json\nimport math\n"}),
+                Mistake("ST-3", {".reshape(entry[\"shape\"])": ".reshape(entry[\"shape\"][::-1]).T"}),
+            ), reference=as_they_are),
+            new_part(11, 2, drivers.gpt2_logits, ("load_gpt2",), draw_gpt2, ("logits",), (
                 Mistake("GPT-1", {"part.weight.data, part.bias.data = weight, bias": "part.weight.data, part.bias.data = weight.T, bias"}),
                 Mistake("GPT-2", {"zip((attention.query, attention.key, attention.value), weights, biases)":
                                   "zip((attention.key, attention.query, attention.value), weights, biases)"}),
@@ -522,8 +535,10 @@ def stage_11():
                 Mistake("GPT-9", {"[f\"h.{i}.attn.c_attn.weight\"], 3": "[\"h.0.attn.c_attn.weight\"], 3"}),
                 Mistake("GPT-10", {"norm.eps = config[\"layer_norm_epsilon\"]":
                                    "norm.eps = norm.eps if name == \"ln_f\" else config[\"layer_norm_epsilon\"]"}),
+                Mistake("GPT-11", {"norm.eps = config[\"layer_norm_epsilon\"]":
+                                   "norm.eps = config[\"layer_norm_epsilon\"] if name == \"ln_f\" else norm.eps"}),
             ), edges=other_checkpoints, reference=by_load_pretrained),
-            new_part(11, 2, drivers.byte_pairs, ("BytePairEncoding.merge", "BytePairEncoding.encode", "BytePairEncoding.decode"),
+            new_part(11, 3, drivers.byte_pairs, ("BytePairEncoding.merge", "BytePairEncoding.encode", "BytePairEncoding.decode"),
                      draw_tokenizer, ("ids", "same text", "text", "text without its last token"), (
                 Mistake("BPE-1", {"min(pairs, key=self.rank.get)": "max(pairs, key=self.rank.get)"}),
                 Mistake("BPE-2", {"min(pairs, key=self.rank.get)": "pairs[0]"}),
