@@ -94,8 +94,8 @@ def start(arguments):
     written = start_folder(folder, arguments.upto, {stage: text for stage, (text, _) in taken.items()})
     count = 2 * arguments.upto + 1
     kept = count - len(written)
-    print(wrap(f"{len(written)} files written to {folder}, of a page and a file for each stage, and module.py"
-               + (f"; {kept} existed already and did not change" if kept else "")))
+    print(wrap(f"{len(written)} files written to {folder}"
+               + (f"; {kept} existed already and did not change" if kept else ": a page and a file for each stage, and module.py")))
     for stage, (_, numbers) in taken.items():
         if stage.file in written:
             print(wrap(f"{stage.file} has your solution{'s' * (len(numbers) > 1)} of {', '.join(numbers)}", "  "))

@@ -24,6 +24,7 @@ def solved(tmp_path):
     return folder
 
 
+@pytest.mark.slow
 def test_all_of_them_are_taken_over_and_right(solved):
     taken = taken_from(solved, 12)
     assert sorted(number for _, numbers in taken.values() for number in numbers) == sorted(NUMBERS)
