@@ -75,6 +75,11 @@ EXERCISES = [
             Mistake("LN-4f", {"g = self.gamma.data * dy": "dy *= self.gamma.data; g = dy"}),
             Mistake("LN-14", {"x.var(-1, keep": "x.var(-1, ddof=1, keep"}),
             Mistake("LN-15a", {"np.sqrt(var +": "(np.sqrt(var) +"}),
+            Mistake("LN-15b", {
+                "np.sqrt(var + self.eps)": "np.sqrt(var) + self.eps",
+                "append((x_hat, std))": "append((x_hat, std, np.sqrt(var)))",
+                "x_hat, std = self.saved.pop()": "x_hat, std, root = self.saved.pop()",
+                "(g * x_hat).mean(-1, keepdims=True)) / std": "(g * x_hat).mean(-1, keepdims=True) * std / root) / std"}),
             Mistake("LN-16a", {"np.sqrt(var + self.eps)": "(var + self.eps)"}),
             Mistake("LN-16b", {"x.mean(-1": "x.mean(0", "x.var(-1": "x.var(0"}),
             Mistake("LN-16c", {"x.mean(-1": "x.mean((-2, -1)", "x.var(-1": "x.var((-2, -1)"}),

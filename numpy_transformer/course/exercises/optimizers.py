@@ -132,6 +132,9 @@ EXERCISES = [
                 "m / (1 - beta1 ** t)": "m / (1 - beta2 ** t)",
                 "v / (1 - beta2 ** t)": "v / (1 - beta1 ** t)"}),
             Mistake("ADM-9a", {"np.sqrt(v_hat) + eps": "np.sqrt(v_hat + eps)"}),
+            Mistake("ADM-9b", {"np.sqrt(v_hat) + eps": "np.sqrt(v_hat)"}),
+            Mistake("ADM-9c", {"(np.sqrt(v_hat) + eps)": "((np.sqrt(v) + eps) / math.sqrt(1 - beta2 ** t))"}),
+            Mistake("ADM-9d", {"(np.sqrt(v_hat) + eps)": "np.sqrt(v_hat) + eps"}),
             Mistake("ADM-11a", {"- lr * m_hat": "+ lr * m_hat"}),
             Mistake("ADM-12", {"beta1 * m + (1 - beta1) * g": "np.add(beta1 * m, (1 - beta1) * g, out=m)"}),
             Mistake("ADM-10a", {

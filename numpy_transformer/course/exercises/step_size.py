@@ -110,6 +110,7 @@ EXERCISES = [
             Mistake("CLP-19", {"max_norm / norm if norm > max_norm": "norm / max_norm if norm < max_norm"}),
             Mistake("CLP-15", {
                 "np.sqrt(sum((g ** 2).sum() for g in gradients))": "max(np.abs(g).max() for g in gradients)"}),
+            Mistake("CLP-20", {"max_norm / norm if": "max_norm / (norm + 1e-6) if"}),
             Mistake("CLP-17", {"(g ** 2).sum()": "g.sum() ** 2"}),
             Mistake("CLP-9", {
                 "tuple(g * scale for g in gradients)": "tuple(np.multiply(g, scale, out=g) for g in gradients)"}),

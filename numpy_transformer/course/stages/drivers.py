@@ -94,6 +94,12 @@ def layer_norm(gamma, beta, eps):
     return filled(LayerNorm(len(gamma), eps), {"gamma": gamma, "beta": beta})
 
 
+def far_from_zero(x, dy):
+    x = np.array(x)
+    layer = LayerNorm(x.shape[-1])
+    return layer.forward(x), layer.backward(np.array(dy))
+
+
 # Stage 4
 
 def gelu(x):
@@ -104,6 +110,11 @@ def gelu_backward(x, dy):
     layer = GELU()
     layer.forward(x)
     return layer.backward(dy)
+
+
+def large_numbers(x, dy):
+    layer = GELU()
+    return layer.forward(x), layer.backward(dy)
 
 
 def feed_forward(x, dy, more, dmore, arrays):
@@ -178,7 +189,8 @@ def padded_attention(x, memory, mask, dy, num_heads, arrays):
     layer = filled(MultiHeadAttention(x.shape[-1], num_heads, np.random.default_rng(0)), arrays)
     y = layer.forward(x, memory, mask)
     dx, dmemory = layer.backward(dy)
-    return y, dx, dmemory, gradients(layer, arrays)
+    layer.forward(x, x)
+    return y, dx, dmemory, *layer.backward(dy), gradients(layer, arrays)
 
 
 # Stage 7
@@ -332,7 +344,10 @@ def key_value_step(q, k, v, keys, values):
 def cached_logits(ids, ends, num_heads, num_layers, arrays):
     model, cache = language_model_of(arrays, num_heads, num_layers), KeyValueCache(num_layers)
     parts = np.split(ids, list(ends), axis=-1)
-    return np.concatenate([cached_forward(model, part, cache) for part in parts], -2), np.array(cache.length)
+    logits = np.concatenate([cached_forward(model, part, cache) for part in parts], -2)
+    apart = KeyValueCache(num_layers)
+    cached_attention(model.blocks[0].attention, model.embedding.forward(ids), apart, 0)
+    return logits, np.array(cache.length), np.array(apart.length)
 
 
 def generated(ids, count, num_heads, num_layers, arrays):

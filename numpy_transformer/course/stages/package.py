@@ -111,7 +111,7 @@ def with_bug(part, bug):
         model = named(bug)["LanguageModel"](V, len(arrays["positions"]), D, num_heads, d_ff, num_layers, 0)
         drivers.filled(model, arrays)
         model, cache = model._model.eval(), KeyValueCache()
-        return np.concatenate([model(piece, cache=cache) for piece in np.split(ids, list(ends), axis=-1)], -2), np.array(ids.shape[-1])
+        return np.concatenate([model(piece, cache=cache) for piece in np.split(ids, list(ends), axis=-1)], -2), np.array(ids.shape[-1]), np.array(0)
 
     own = {target.__name__: target for target in (softmax, softmax_backward, adamw_step, noam_rate, cached_logits)}
     return own.get(part.name) or driven(part.drives, bug)

@@ -103,8 +103,15 @@ def stage_2():
 
 # Stage 3: normalization
 
+def draw_far_from_zero(rng, n):
+    """Rows whose mean is 10,000 times their deviation, as lists: float32 cannot hold such differences."""
+    return (1e4 + normal(rng, *n.lead, n.D)).tolist(), normal(rng, *n.lead, n.D).tolist()
+
+
 def stage_3():
-    return of_exercise(3, "08.3", drivers.layer_norm, ("LayerNorm.forward", "LayerNorm.backward")),
+    both = ("LayerNorm.forward", "LayerNorm.backward")
+    return (of_exercise(3, "08.3", drivers.layer_norm, both),
+            new_part(3, 2, drivers.far_from_zero, both, draw_far_from_zero, ("y", "dx")))
 
 
 # Stage 4: activation and feed-forward
@@ -117,8 +124,13 @@ def draw_feed_forward(rng, n):
 
 
 def stage_4():
-    return (of_exercise(4, "09.2", drivers.gelu, ("GELU.forward",), powers=({"x": 1.5},)),
-            of_exercise(4, "09.3", drivers.gelu_backward, ("GELU.forward", "GELU.backward"), powers=({"x": 1.5, "dy": 3},)),
+    return (of_exercise(4, "09.2", drivers.gelu, ("GELU.forward",)),
+            of_exercise(4, "09.3", drivers.gelu_backward, ("GELU.forward", "GELU.backward")),
+            new_part(4, 4, drivers.large_numbers, ("GELU.forward", "GELU.backward"),
+                     lambda rng, n: (40 * normal(rng, *n.lead, n.D), normal(rng, *n.lead, n.D)), ("y", "dx"), (
+                Mistake("LARGE-1", {"t = np.tanh(C * (x + CUBIC * x * x * x))":
+                                    "e = np.exp(2 * C * (x + CUBIC * x * x * x))\n        t = (e - 1) / (e + 1)"}),
+            )),
             new_part(4, 3, drivers.feed_forward, ("FeedForward.forward", "FeedForward.backward"), draw_feed_forward,
                      ("y", "second y", "second dx", "dx", "up.weight.grad", "up.bias.grad", "down.weight.grad",
                       "down.bias.grad"), (
@@ -173,6 +185,9 @@ def stage_5():
                         **plain_weights(backward)),
             new_part(5, 5, drivers.attention_twice, ("Attention.forward", "Attention.backward"), draw_attention_twice,
                      ("y", "second y", "second dq", "second dk", "second dv", "dq", "dk", "dv"), (
+                Mistake("ATT-3", {"        self.remember(q, k, v, p)": "        self.mask = mask\n        self.remember(q, k, v)",
+                                  "q, k, v, p = self.recall()": "q, k, v = self.recall()\n        scores = q @ k.mT / math.sqrt(q.shape[-1])\n"
+                                  "        p = softmax(scores if self.mask is None else np.where(self.mask, scores, -np.inf))"}),
                 Mistake("ATT-1", {"q, k, v, p = self.recall()": "q, k, v, p = self._saved.pop(0)"}),
                 Mistake("ATT-2", {"self.remember(q, k, v, p)": "self.q, self.k, self.v = q, k, v",
                                   "q, k, v, p = self.recall()": "q, k, v, p = self.q, self.k, self.v, self.weights"}),
@@ -197,7 +212,11 @@ def stage_6():
             of_exercise(6, "07.2", checks=("merge_heads",)),
             of_exercise(6, "07.6", drivers.self_attention, both),
             of_exercise(6, "07.5", drivers.cross_attention_backward, both),
-            new_part(6, 5, drivers.padded_attention, both, draw_padded_attention, ("y", "dx", "dmemory", "gradients"), (
+            new_part(6, 5, drivers.padded_attention, both, draw_padded_attention, ("y", "dx", "dmemory", "dx for x as memory",
+                                                                                   "dmemory for x as memory", "gradients"), (
+                Mistake("MHA-5", {"return self.query.backward(merge_heads(dq)), dmemory":
+                                  "dx = self.query.backward(merge_heads(dq))\n        if dx.shape == dmemory.shape:\n"
+                                  "            return dx + dmemory, 0 * dmemory\n        return dx, dmemory"}),
                 Mistake("MHA-1", {"self.attention(q, k, v, mask)": "self.attention(q, k, v)"}),
                 Mistake("MHA-2", {"return self.query.backward(merge_heads(dq)), dmemory":
                                   "dx = self.query.backward(merge_heads(dq))\n        return dmemory, dx"}),
@@ -336,7 +355,7 @@ def draw_cached(rng, n):
 
 
 def full_logits(ids, ends, num_heads, num_layers, arrays):
-    return model_of(arrays, num_heads, num_layers).forward(ids), np.array(ids.shape[-1])
+    return model_of(arrays, num_heads, num_layers).forward(ids), np.array(ids.shape[-1]), np.array(0)
 
 
 def model_of(arrays, num_heads, num_layers):
@@ -379,7 +398,8 @@ def stage_10():
                 Mistake("SAM-6", {"softmax((logits - logits.max()) / temperature)": "softmax(logits) / temperature"}),
             ), edges=other_settings, reference=probabilities_by_hand),
             of_exercise(10, "12.2", drivers.key_value_step, ("cached_attention",)),
-            new_part(10, 3, drivers.cached_logits, ("cached_forward", "cached_attention"), draw_cached, ("logits", "cache.length"), (
+            new_part(10, 3, drivers.cached_logits, ("cached_forward", "cached_attention"), draw_cached,
+                     ("logits", "cache.length", "cache.length after cached_attention"), (
                 Mistake("KV-1", {"model.positions.data[start:start + T]": "model.positions.data[:T]"}),
                 Mistake("KV-2", {"    cache.length += T\n": ""}),
                 Mistake("KV-3", {", np.tri(T, S, S - T, dtype=bool))": ")"}),
@@ -388,6 +408,8 @@ def stage_10():
                                  "cached_attention(block.attention, block.norm1(x), cache, 0)"}),
                 Mistake("KV-6", {"    cache.pairs[i] = k, v\n": ""}),
                 Mistake("KV-7", {"zip(cache.pairs[i], (k, v))": "zip((k, v), cache.pairs[i])"}),
+                Mistake("KV-10", {"    cache.pairs[i] = k, v\n": "    cache.pairs[i] = k, v\n    cache.length += x.shape[-2] if i == 0 else 0\n",
+                                 "    cache.length += T\n": ""}),
                 Mistake("KV-9", {"np.tri(T, S, S - T, dtype=bool)": "np.tri(T, S, dtype=bool) if S == T else None"}),
                 Mistake("KV-8", {"model.norm(x) @": "x @"}),
             ), reference=full_logits),
@@ -435,6 +457,7 @@ def other_checkpoints(rng):
         config = {name: value for name, value in config.items() if name != "n_inner"} | inner
         arrays = {name.removeprefix("transformer."): array for name, array in arrays.items()}
         buffers = {f"h.{i}.attn.bias": np.tri(config["n_positions"])[None, None] for i in range(2)}
+        buffers["lm_head.weight"] = arrays["wte.weight"]
         cases.append((key, (ids, config, {**buffers, **arrays})))
     return cases
 
