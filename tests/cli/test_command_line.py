@@ -55,10 +55,10 @@ def test_a_named_configuration_that_leaves_a_setting_open_says_so(capsys):
 
 
 def test_the_name_alone_says_where_to_begin(capsys):
-    """Each of the five commands is one, and the first lesson is there."""
+    """Each of the six commands is one, and the first lesson is there."""
     code, out, err = run(capsys)
     lines = re.findall(r"^  numpy-transformer (.*)$", out, re.M)
-    assert code == 0 and err == "" and len(lines) == 5 and {"explore", "demo"} <= set(lines)
+    assert code == 0 and err == "" and len(lines) == 6 and {"explore", "demo"} <= set(lines)
     for line in lines:
         assert cli.make_parser().parse_args(line.split()).run
 

@@ -3,8 +3,8 @@
 program/            the reference program, as a student has it after the last stage
 table.py            the stages: which file each one is, what of it students write, which lessons prepare it
 definition.py       what is checked in a stage, as exercises whose answers drivers make of a student's classes
-drivers.py          functions of plain arrays that run these classes; package.py runs them with the package's components
-parts.py, bugs.py   the parts of each stage with their known mistakes; the bugs of the zoo that belong to a stage
+drivers/            functions of plain arrays that run these classes; package.py runs them with the package's components
+parts/, bugs.py     the parts of each stage with their known mistakes; the bugs of the zoo that belong to a stage
 check.py, whole.py  checks a stage; trains the whole model with it, beside the library (corpus.py: on what)
 watching.py         finds remembered arrays that are changed in place
 folder.py, files.py a student's folder; which of its files run together with the reference's

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...data.generated_pairs import dates
 from ...data.stories import story
-from ...data.tokenizers import CharTokenizer, WordTokenizer
+from ...data.tokenizers import WordTokenizer
 
 STORIES, SEED = 3000, 0
 PAD, BOS, EOS = 0, 1, 2                         # of dates

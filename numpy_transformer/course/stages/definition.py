@@ -4,7 +4,7 @@ import ast
 import functools
 import inspect
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Callable
 
@@ -14,7 +14,7 @@ from . import drivers
 
 PROGRAM = Path(__file__).parent / "program"
 IN_THE_PACKAGE = f"{__package__}.program"
-RELATIVE = re.compile(r"^(from )\.(?:program\.)?(?=\w)", re.M)
+RELATIVE = re.compile(r"^(from )\.{1,2}(?:program\.)?(?=\w)", re.M)
 
 
 def flat(source):
@@ -41,9 +41,9 @@ def driver_source(driver, own_file):
         driver : its name
         own_file : the file that it is run after; what the driver uses of other files of the program it imports
     """
-    tree = ast.parse(inspect.getsource(drivers))
+    tree = ast.parse("\n".join(map(inspect.getsource, drivers.MODULES)))
     imported = {alias.asname or alias.name: (item, alias) for item in tree.body
-                if isinstance(item, (ast.Import, ast.ImportFrom)) for alias in item.names}
+                if isinstance(item, (ast.Import, ast.ImportFrom)) for alias in item.names if getattr(item, "level", 0) != 1}
     defined = {item.name: item for item in tree.body if isinstance(item, (ast.FunctionDef, ast.ClassDef))}
     defined |= {item.targets[0].id: item for item in tree.body if isinstance(item, ast.Assign)}
     used = [driver]
@@ -66,7 +66,7 @@ class StagePart(Exercise):
 
     Parameters: those of Exercise, and
         stage : number of the stage
-        drives : function of drivers.py, or None if the student's file has a function of the exercise's name
+        drives : function of drivers/, or None if the student's file has a function of the exercise's name
         checks : what it checks, such as "Linear.forward" and "Linear.backward"; names of what the student writes
         from_stage : True if the mistakes are edits of the stage's file; otherwise they are those of the exercise's solution
     """

@@ -84,9 +84,9 @@ class PackageEncoderDecoder:
 
 def driven(driver, bug=None):
     """Returns a driver that runs with the package's components."""
-    names = {**vars(drivers), **named(bug)}
-    names |= {name: types.FunctionType(part.__code__, names, name, part.__defaults__) for name, part in vars(drivers).items()
-              if isinstance(part, types.FunctionType) and part.__module__ == drivers.__name__}
+    names = {**drivers.NAMES, **named(bug)}
+    names |= {name: types.FunctionType(part.__code__, names, name, part.__defaults__) for name, part in drivers.NAMES.items()
+              if isinstance(part, types.FunctionType) and part.__module__.startswith(drivers.__name__)}
     return names[driver.__name__]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from ...decoding import generate
 from ...pretrained import load_pretrained
 from .drivers import write_gpt2
-from .parts import draw_gpt2, draw_tokenizer
+from .parts.gpt2 import draw_gpt2, draw_tokenizer
 
 TOKENIZER_FILES = "vocab.json", "merges.txt"
 

@@ -20,7 +20,7 @@ def result_lines(result, states, seed=0, width=WIDTH, hints=None):
         states : {stage: state}, as of StageFolder.states
         hints : what shows the next hint, or None
     """
-    stage, verdict = result.stage, result.verdict
+    verdict = result.verdict
     yield from wrap(render(heading(result)), width, "", "  ")
     if verdict.status == "pass":
         for said in about_pass(result, seed):

@@ -9,6 +9,7 @@ from ..exercises.cases import Case
 from ..sandbox import ProgramTask
 from . import corpus, drivers, package
 from .definition import StagePart
+from .drivers import whole_model
 
 STEPS, WARMUP = 50, 50
 TOLERANCE = 1e-10                               # of the losses, in float64
@@ -49,12 +50,12 @@ def experiment(stage):
         V = tokenizer.vocab_size
         arrays = first_weights("LanguageModel", rng, V, 32, 24, 4, 48, 2)
         case = Case("", (arrays, 4, 2, inputs, targets, WARMUP, inputs[0, 0, :4].tolist(), 12))
-        return drivers.training, case, Curve(*package.training(*case.inputs), {})
+        return whole_model.training, case, Curve(*package.training(*case.inputs), {})
     sources, inputs, targets, letters = corpus.date_batches(8, STEPS, rng)
     longest = max(sources.shape[-1], inputs.shape[-1])
     arrays = first_weights("EncoderDecoder", rng, corpus.EOS + 1 + len(letters), longest, 24, 4, 48, 2)
     case = Case("", (arrays, 4, 2, sources, inputs, targets, WARMUP, corpus.BOS, corpus.EOS))
-    return drivers.training_to_translate, case, Curve(*package.training_to_translate(*case.inputs), {})
+    return whole_model.training_to_translate, case, Curve(*package.training_to_translate(*case.inputs), {})
 
 
 def first_weights(name, rng, *sizes):
