@@ -5,6 +5,7 @@ from pathlib import Path
 from ..course.checker.feedback import WIDTH
 from ..data.plurals import counted
 from ..texts import width as text_width
+from .exercise import folder_option
 from .parser import CommandParser, Formatter, finite_number, whole_number
 from .terminal import output_columns, wrap
 
@@ -73,12 +74,6 @@ def add_action(actions, name, run, text, folder_option=True):
 
 def add_stage(action):
     action.add_argument("stage", metavar="STAGE", help="number of a stage, such as 5")
-
-
-def folder_option(arguments):
-    """Returns the --folder option for a command that is suggested to the student, or "" if it is not needed."""
-    from .exercise import folder_option as option  # the same for both kinds of folders
-    return option(arguments)
 
 
 def start(arguments):

@@ -6,7 +6,8 @@ sandbox/      runs students' files apart from everything
 checker/      compares an answer with the solution, and says what is wrong and where
 stages/       build your own Transformer: the files, their checks inside the whole model, and a student's folder
 helpers.py    what sheets import, because other exercises ask for it
-workbook.py   a student's folder with exercise files; exercise.py is `nt.exercise` for notebooks
+workbook.py   a student's folder with exercise files; own_files.py writes what is kept in it
+exercise.py   `nt.exercise` for notebooks
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,5 @@
 """A student's folder: the files to fill in, and the progress. Grading never reads the progress."""
 
-import contextlib
 import itertools
 import json
 import os
@@ -10,6 +9,7 @@ from ..outputs import check_regular
 from .checker.diagnosis import AnswerKey
 from .checker.verdict import is_unexplained, judge
 from .exercises import exercises, number_of
+from .own_files import replace_own_file
 from .sandbox import run, run_task
 
 PROGRESS = ".progress.json"
@@ -54,12 +54,7 @@ class Workbook:
         """Saves these entries in the folder, if it can be written to."""
         progress = self.progress()
         progress[exercise.number] = {**progress.get(exercise.number, {}), **changes}
-        temporary = self.folder / f"{PROGRESS}.tmp"
-        with contextlib.suppress(OSError):      # the caller sees that `passed` stays False and tells the student
-            temporary.unlink(missing_ok=True)
-            with open(temporary, "x", encoding="utf-8") as file:        # "x" follows no link and opens no pipe
-                json.dump(progress, file, indent=1, sort_keys=True)
-            os.replace(temporary, self.folder / PROGRESS)
+        replace_own_file(self.folder / PROGRESS, json.dumps(progress, indent=1, sort_keys=True).encode())
 
     def passed(self, exercise):
         return self.progress().get(exercise.number, {}).get("status") == "pass"

@@ -148,6 +148,9 @@ def check_alone(stage, program, execute, seed):
     for i, key in enumerate(keys):
         run = execute(program, ProgramTask(key.exercise, key.cases, stage.file))
         verdict = judge(key, run)
+        if verdict.stage == "arguments":
+            note = Message("stages/words.state.parameters", **verdict.note.values["parameters"].values)
+            verdict = replace(verdict, note=note, lines=())
         if verdict.status != "pass":
             verdict = explained(stage, keys, i, verdict, run, program, execute)
             named = verdict.mistakes or any(map(is_place, verdict.lines))

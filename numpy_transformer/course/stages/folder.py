@@ -3,9 +3,9 @@
 import contextlib
 import hashlib
 import json
-import os
 from pathlib import Path
 
+from ..own_files import replace_own_file
 from .definition import program_file
 from .files import STAGE_FILES, borrowed, program_of, reached_from
 from .table import LAW, STAGES
@@ -71,12 +71,8 @@ class StageFolder:
         """Saves these entries in the folder, if it can be written to."""
         progress = self.progress()
         progress[stage.name] = {**progress.get(stage.name, {}), **changes}
-        temporary = self.folder / f"{PROGRESS}.tmp"
-        with contextlib.suppress(OSError):      # the caller sees that the state did not change, and says so
-            temporary.unlink(missing_ok=True)
-            with open(temporary, "x", encoding="utf-8") as file:        # "x" follows no link and opens no pipe
-                json.dump({"format": FORMAT, "stages": progress}, file, indent=1, sort_keys=True)
-            os.replace(temporary, self.folder / PROGRESS)
+        content = json.dumps({"format": FORMAT, "stages": progress}, indent=1, sort_keys=True)
+        replace_own_file(self.folder / PROGRESS, content.encode())
 
     def digest(self, stage, files):
         """Returns a hash of a stage's file and of the helpers that it imports."""

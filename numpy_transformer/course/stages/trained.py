@@ -1,14 +1,14 @@
 """The student's program at work: it is trained on small stories or on dates, and its weights are kept in the folder."""
 
-import contextlib
 import hashlib
+import io
 import json
-import os
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...training.npz import NpzArchive
+from ..own_files import replace_own_file
 from . import corpus
 from .drivers import filled, parameters_of
 
@@ -111,12 +111,9 @@ def key_of(files, task, steps):
 
 def keep(path, key, arrays):
     """Writes the arrays with their key, if the folder can be written to."""
-    temporary = path.with_suffix(".tmp")
-    with contextlib.suppress(OSError):
-        temporary.unlink(missing_ok=True)
-        with open(temporary, "xb") as file:     # "x" follows no link and opens no pipe
-            np.savez(file, key=np.array(key), **arrays)
-        os.replace(temporary, path)
+    content = io.BytesIO()
+    np.savez(content, key=np.array(key), **arrays)
+    replace_own_file(path, content.getvalue())
 
 
 def read_kept(path, key, parameters):

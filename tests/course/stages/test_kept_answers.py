@@ -1,0 +1,60 @@
+"""Programs that were written from the pages alone, by people who had not seen the solutions.
+
+right/ holds whole programs; each of their files begins with `# === NAME`. wrong/ has a file for each stage, with answers that begin
+with `# === [NAMES] what is wrong`, which goes on in lines that begin with `#     `; the names are those that the checker gives, `-`
+if it gives none. A further file of an answer begins with `# --- NAME`.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+from helpers.stages import execute, sentences
+
+from numpy_transformer.course.checker.messages import mistake_names
+from numpy_transformer.course.stages.check import check_stage
+from numpy_transformer.course.stages.table import LAW, STAGES
+
+HERE = Path(__file__).parent
+ANSWER = re.compile(r"^# === \[([^\]\n]+)\] (.*\n(?:#     .*\n)*)((?:(?!# === ).*\n)*)", re.M)
+PROGRAMS = sorted((HERE / "right").glob("*.py"), key=lambda path: path.name)
+
+
+def files_of(text, mark, first):
+    """{name: bytes} of a text whose further files begin with lines `# MARK NAME`; the first has this name, if any."""
+    pieces = re.split(rf"^# {mark} (\w+\.py)\n", text, flags=re.M)
+    named = dict(zip([first, *pieces[1::2]], pieces[::2]))
+    return {name: code.encode() for name, code in named.items() if name}
+
+
+def wrong_answers(stage):
+    """A list of (names, what is wrong, {name: bytes}) of the wrong answers of a stage."""
+    found = ANSWER.findall((HERE / "wrong" / stage.file).read_text(encoding="utf-8"))
+    return [(names, " ".join(note.replace("\n#    ", " ").split()), files_of(code, "---", stage.file)) for names, note, code in found]
+
+
+def test_there_are_answers_for_all_stages():
+    assert len(PROGRAMS) >= 3
+    for path in PROGRAMS:
+        assert {stage.file for stage in STAGES.values()} <= set(files_of(path.read_text(encoding="utf-8"), "===", ""))
+    assert sum(len(wrong_answers(stage)) for stage in STAGES.values()) >= 60
+    assert all(len(wrong_answers(stage)) >= 10 for stage in STAGES.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("number", STAGES)
+def test_right_programs_pass(path, number):
+    files = files_of(path.read_text(encoding="utf-8"), "===", "")
+    result = check_stage(STAGES[number], files, execute, own=[stage for stage in STAGES.values() if stage.number < number])
+    assert result.passed, sentences(result)
+    assert LAW not in files
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", STAGES.values(), ids=lambda stage: stage.name)
+def test_wrong_answers_never_pass_and_get_their_names(stage):
+    for names, note, files in wrong_answers(stage):
+        verdict = check_stage(stage, files, execute).verdict
+        assert verdict.status != "pass", note
+        assert (mistake_names(verdict.mistakes) or "-") == names, note

@@ -1,0 +1,637 @@
+# === [-] Linear.backward handles a row, a matrix and one axis of texts only: with two axes before the rows, x[b].T
+#     reverses all axes and the product fails or is wrong; line 30: self.weight.grad += x[b].T @ dy[b].
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        self.remember(x)
+        y = np.matmul(x, self.weight.data)
+        return y + self.bias.data
+
+    def backward(self, dy):
+        x = self.recall()
+        if x.ndim == 1:
+            self.weight.grad += np.outer(x, dy)
+            self.bias.grad += dy
+        elif x.ndim == 2:
+            self.weight.grad += x.T @ dy
+            self.bias.grad += dy.sum(axis=0)
+        else:
+            for b in range(x.shape[0]):
+                self.weight.grad += x[b].T @ dy[b]
+                self.bias.grad += dy[b].sum(axis=0)
+        return dy @ self.weight.data.T
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        self.remember(np.asarray(ids))
+        return self.weight.data[ids]
+
+    def backward(self, dx):
+        ids = self.recall().ravel()
+        for i, g in zip(ids, dx.reshape(len(ids), -1)):
+            self.weight.grad[i] += g
+
+# === [-] Embedding.backward multiplies by a float64 one-hot matrix and rebinds weight.grad, which turns a float32
+#     gradient into float64; line 44: onehot = np.zeros((flat.size, self.weight.data.shape[0])) and the last line of
+#     backward.
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        self.remember(x)
+        return np.einsum("...d,df->...f", x, self.weight.data) + self.bias.data
+
+    def backward(self, dy):
+        x = self.recall()
+        X = x.reshape(-1, x.shape[-1])
+        DY = dy.reshape(-1, dy.shape[-1])
+        self.weight.grad += np.einsum("nd,nf->df", X, DY)
+        self.bias.grad += np.einsum("nf->f", DY)
+        return np.einsum("...f,df->...d", dy, self.weight.data)
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        self.remember(ids)
+        return np.take(self.weight.data, ids, axis=0)
+
+    def backward(self, dx):
+        ids = self.recall()
+        flat = np.reshape(ids, -1)
+        onehot = np.zeros((flat.size, self.weight.data.shape[0]))
+        onehot[np.arange(flat.size), flat] = 1
+        self.weight.grad = self.weight.grad + onehot.T @ dx.reshape(flat.size, -1)
+
+# === [LIN-11b] Linear.forward keeps only the shape of x on the stack and x itself in an attribute, so that a layer
+#     used twice before the first backward takes the later x for both; line 16: self.rows = x.reshape(-1,
+#     x.shape[-1]).
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        self.rows = x.reshape(-1, x.shape[-1])
+        self.remember(x.shape)
+        y = self.rows @ self.weight.data + self.bias.data
+        return y.reshape(*x.shape[:-1], y.shape[-1])
+
+    def backward(self, dy):
+        shape = self.recall()
+        drows = dy.reshape(-1, dy.shape[-1])
+        self.weight.grad += self.rows.T @ drows
+        self.bias.grad += drows.sum(axis=0)
+        return (drows @ self.weight.data.T).reshape(shape)
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        self.remember(ids)
+        return self.weight.data[ids]
+
+    def backward(self, dx):
+        np.add.at(self.weight.grad, self.recall(), dx)
+
+# === [-] Embedding.backward assigns the sum for each id that occurs instead of adding it to what is in the gradient;
+#     line 46: self.weight.grad[i] = dx[ids == i].sum(axis=0).
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        W, b = self.weight.data, self.bias.data
+        self.remember(x)
+        return x @ W + b
+
+    def backward(self, dy):
+        x = self.recall()
+        axes = list(range(x.ndim - 1))
+        self.weight.grad += np.tensordot(x, dy, axes=(axes, axes))
+        self.bias.grad += dy.sum(axis=tuple(axes))
+        return dy @ self.weight.data.T
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        ids = np.asarray(ids)
+        self.remember(ids)
+        return self.weight.data[ids]
+
+    def backward(self, dx):
+        ids = self.recall()
+        # one sum for each id that occurs
+        for i in np.unique(ids):
+            self.weight.grad[i] = dx[ids == i].sum(axis=0)
+
+# === [-] Linear.backward, line 29: sums only one leading axis of the batched product x^T dy: with two or more leading
+#     axes before the rows (x of 4 or more axes) += raises a broadcasting ValueError; 1 to 3 axes are right.
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        y = np.matmul(x, self.weight.data) + self.bias.data
+        self.remember(x)
+        return y
+
+    def backward(self, dy):
+        x = self.recall()
+        if x.ndim == 1:
+            self.weight.grad += np.outer(x, dy)
+            self.bias.grad += dy
+        else:
+            dW = np.swapaxes(x, -1, -2) @ dy
+            db = dy.sum(axis=-2)
+            if dW.ndim > 2:                                 # a batch: sum over its texts
+                dW, db = dW.sum(axis=0), db.sum(axis=0)
+            self.weight.grad += dW
+            self.bias.grad += db
+        return np.matmul(dy, self.weight.data.T)
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        self.remember(ids)
+        return np.take(self.weight.data, ids, axis=0)
+
+    def backward(self, dx):
+        ids = self.recall()
+        width = self.weight.data.shape[1]
+        np.add.at(self.weight.grad, ids.reshape(-1), dx.reshape(-1, width))
+
+# === [-] Embedding.backward, line 46: assigns the sum to the row of weight.grad instead of adding it: what was
+#     already in the gradient is lost (second use, tied embedding, nonzero grad before).
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        self.remember(x)
+        return np.einsum("...i,io->...o", x, self.weight.data) + self.bias.data
+
+    def backward(self, dy):
+        x = self.recall()
+        X = x.reshape(-1, x.shape[-1])
+        G = dy.reshape(-1, dy.shape[-1])
+        self.weight.grad += np.einsum("ni,no->io", X, G)
+        self.bias.grad += np.einsum("no->o", G)
+        return np.einsum("...o,io->...i", dy, self.weight.data)
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        ids = np.asarray(ids)
+        self.remember(ids)
+        return self.weight.data[ids]
+
+    def backward(self, dx):
+        ids = self.recall()
+        # grad[ids] += dx would lose repeated ids, so sum the places of each id first
+        for i in np.unique(ids):
+            self.weight.grad[i] = dx[ids == i].sum(axis=0)
+
+# === [-] Embedding.forward, line 40: picks rows by a float64 np.eye product, so a float32 table gives float64 vectors
+#     (the gradient stays float32).
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        W, b = self.weight.data, self.bias.data
+        self.remember(x)
+        return x @ W + b
+
+    def backward(self, dy):
+        x = self.recall()
+        d_in, d_out = self.weight.data.shape
+        dy_rows = dy.reshape(-1, d_out)
+        self.weight.grad += x.reshape(-1, d_in).T @ dy_rows
+        self.bias.grad += dy_rows.sum(axis=0)
+        return (dy_rows @ self.weight.data.T).reshape(x.shape)
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        # picking row i is the product of a onehot row with the table
+        onehot = np.eye(self.weight.data.shape[0])[ids]
+        self.remember(onehot)
+        return onehot @ self.weight.data
+
+    def backward(self, dx):
+        onehot = self.recall()
+        V, D = self.weight.data.shape
+        self.weight.grad += onehot.reshape(-1, V).T @ dx.reshape(-1, D)
+
+# === [LIN-11b] Linear keeps the rows of x in the attribute self.rows (only the shape is on the stack): a layer that
+#     is used twice before backward gets a wrong weight.grad, or an error, for the first use (line 16: self.rows =
+#     x.reshape(-1, x.shape[-1]))
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        self.rows = x.reshape(-1, x.shape[-1])
+        self.remember(x.shape)
+        return x @ self.weight.data + self.bias.data
+
+    def backward(self, dy):
+        shape = self.recall()
+        dy_rows = dy.reshape(-1, dy.shape[-1])
+        self.weight.grad += self.rows.T @ dy_rows
+        self.bias.grad += dy_rows.sum(axis=0)
+        return (dy_rows @ self.weight.data.T).reshape(shape)
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        self.remember(ids)
+        return self.weight.data[ids]
+
+    def backward(self, dx):
+        ids = self.recall()
+        np.add.at(self.weight.grad, ids, dx)
+
+# === [-] Embedding.backward multiplies by a float64 one-hot matrix (np.eye without dtype) and assigns the sum, so
+#     weight.grad becomes float64 for float32 arguments; the numbers are right (line 45: onehot =
+#     np.eye(vocab_size)[ids.reshape(-1)])
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        self.remember(x)
+        y = np.matmul(x, self.weight.data)
+        return y + self.bias.data
+
+    def backward(self, dy):
+        x = self.recall()
+        self.weight.grad += np.einsum("ni,no->io", x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1]))
+        self.bias.grad += np.add.reduce(dy.reshape(-1, dy.shape[-1]))
+        return np.matmul(dy, self.weight.data.T)
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        ids = np.asarray(ids)
+        self.remember(ids)
+        return np.take(self.weight.data, ids, axis=0)
+
+    def backward(self, dx):
+        ids = self.recall()
+        vocab_size, d_model = self.weight.data.shape
+        # one row of the identity for each token: the product sums over all places of an id
+        onehot = np.eye(vocab_size)[ids.reshape(-1)]
+        self.weight.grad = self.weight.grad + onehot.T @ dx.reshape(-1, d_model)
+
+# === [-] Linear.backward makes (d_in, N) out of x by a reshape instead of a transpose: right shape, mixed numbers in
+#     weight.grad (right only for a single row, or d_in = 1) (line 24: self.weight.grad += x.reshape(d_in, -1) @ rows)
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        self.remember(x)
+        return x @ self.weight.data + self.bias.data
+
+    def backward(self, dy):
+        x = self.recall()
+        d_in, d_out = self.weight.data.shape
+        rows = dy.reshape(-1, d_out)
+        # (d_in, N) times (N, d_out) has the shape of W
+        self.weight.grad += x.reshape(d_in, -1) @ rows
+        self.bias.grad += rows.sum(axis=0)
+        return dy @ self.weight.data.T
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        self.remember(ids)
+        return self.weight.data[ids]
+
+    def backward(self, dx):
+        flat_ids = np.ravel(self.recall())
+        grads = dx.reshape(flat_ids.size, -1)
+        for i, g in zip(flat_ids, grads):
+            self.weight.grad[i] += g
+
+# === [-] Linear.backward, lines 22-23, turns a single row into a batch with np.atleast_2d and does not undo it: for x
+#     of shape (d_in,) dx has the shape (1, d_in).
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        self.remember(x)
+        out = np.einsum("...i,ij->...j", x, self.weight.data)
+        return out + self.bias.data
+
+    def backward(self, dy):
+        x = self.recall()
+        # a single row becomes a batch with one row
+        x = np.atleast_2d(x)
+        dy = np.atleast_2d(dy)
+        axes = tuple(range(dy.ndim - 1))
+        self.weight.grad += np.tensordot(x, dy, axes=(axes, axes))
+        self.bias.grad += dy.sum(axis=axes)
+        return np.einsum("...j,ij->...i", dy, self.weight.data)
+
+
+class Embedding(Module):
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        self.remember(ids)
+        return np.take(self.weight.data, ids, axis=0)
+
+    def backward(self, dx):
+        ids = self.recall()
+        flat = dx.reshape(-1, dx.shape[-1])
+        for row, i in enumerate(np.ravel(ids)):
+            self.weight.grad[i] += flat[row]
+
+# === [-] Embedding.backward, lines 44-45, loops over the first axis of ids only, so with two or more axes grad[i] +=
+#     d loses additions when an id repeats within one row ids[b].
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        y = x.dot(self.weight.data) + self.bias.data
+        self.remember(x)
+        return y
+
+    def backward(self, dy):
+        x = self.recall()
+        d_in, d_out = self.weight.data.shape
+        xs = x.reshape(-1, d_in)
+        dys = dy.reshape(-1, d_out)
+        self.weight.grad += np.dot(xs.T, dys)
+        self.bias.grad += np.ones(len(dys), dtype=dys.dtype) @ dys
+        return np.dot(dy, self.weight.data.T)
+
+
+class Embedding(Module):
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        self.remember(ids)
+        return self.weight.data[ids]
+
+    def backward(self, dx):
+        ids = self.recall()
+        if ids.ndim == 0:
+            self.weight.grad[ids] += dx
+            return
+        # one after the other, so that an id that comes twice gets both
+        for i, d in zip(ids, dx):
+            self.weight.grad[i] += d
+
+# === [LIN-11b] Linear.backward, line 19, looks at the top of the stack instead of taking it off, so after two uses
+#     before the first backward the second backward uses the input of the second use again (wrong numbers, or
+#     ValueError with other shapes; page example passes).
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        self.remember(x)
+        return np.matmul(x, self.weight.data) + self.bias.data
+
+    def backward(self, dy):
+        (x,) = self._saved[-1]                  # the latest input; backward may be called again with another dy
+        w = self.weight
+        B = dy.reshape(-1, w.data.shape[1])
+        A = x.reshape(-1, w.data.shape[0])
+        w.grad += A.T @ B
+        self.bias.grad += np.sum(B, 0)
+        return (B @ w.data.T).reshape(x.shape)
+
+
+class Embedding(Module):
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        ids = np.asarray(ids)
+        self.remember(ids)
+        out = self.weight.data[ids.reshape(-1)]
+        return out.reshape(*ids.shape, -1)
+
+    def backward(self, dx):
+        ids = self.recall().reshape(-1)
+        np.add.at(self.weight.grad, ids, dx.reshape(len(ids), -1))

@@ -1,0 +1,929 @@
+# === [ADM-10d] AdamW.step applies the weight decay after Adam's part, with the changed w instead of the old one; line
+#     34: p.data -= self.lr * self.weight_decay * p.data.
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        self.t += 1
+        b1, b2 = self.betas
+        for i, p in enumerate(self.parameters):
+            self.m[i] = b1 * self.m[i] + (1 - b1) * p.grad
+            self.v[i] = b2 * self.v[i] + (1 - b2) * p.grad ** 2
+            m_hat = self.m[i] / (1 - b1 ** self.t)
+            v_hat = self.v[i] / (1 - b2 ** self.t)
+            p.data -= self.lr * m_hat / (np.sqrt(v_hat) + self.eps)
+            p.data -= self.lr * self.weight_decay * p.data
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    total = sum(float(np.sum(p.grad ** 2)) for p in parameters)
+    norm = math.sqrt(total)
+    if norm <= max_norm:
+        return
+    factor = max_norm / norm
+    for p in parameters:
+        p.grad *= factor
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    return d_model ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    losses = []
+    for i in range(len(batches)):
+        *inputs, targets = batches[i]
+        for p in optimizer.parameters:
+            p.grad = np.zeros_like(p.data)
+        losses.append(loss(model(*inputs), targets))
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(i + 1)
+        optimizer.step()
+    return losses
+
+# === [ADM-9a] AdamW.step adds eps inside the root, sqrt(v_hat + eps), instead of after it; line 31: root = np.sqrt(v
+#     / (1 - b2 ** self.t) + self.eps).
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        self.t += 1
+        b1, b2 = self.betas
+        for p, m, v in zip(self.parameters, self.m, self.v):
+            m += (1 - b1) * (p.grad - m)
+            v += (1 - b2) * (p.grad * p.grad - v)
+            root = np.sqrt(v / (1 - b2 ** self.t) + self.eps)
+            decay = self.lr * self.weight_decay * p.data
+            p.data -= decay + self.lr * (m / (1 - b1 ** self.t)) / root
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    norm = math.sqrt(sum((p.grad.astype(float) ** 2).sum() for p in parameters))
+    if norm > max_norm:
+        for p in parameters:
+            p.grad *= max_norm / norm
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    rising = n * warmup ** -1.5
+    falling = n ** -0.5
+    return min(rising, falling) / math.sqrt(d_model)
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    losses = []
+    n = 0
+    for batch in batches:
+        n += 1
+        inputs, targets = batch[:-1], batch[-1]
+        for parameter in optimizer.parameters:
+            parameter.grad.fill(0)
+        logits = model(*inputs)
+        losses.append(loss(logits, targets))
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(n)
+        optimizer.step()
+    return losses
+
+# === [ADM-11b] clip_gradients clips each gradient by its own norm instead of all by their joint norm; line 39: norm =
+#     math.sqrt(float((p.grad * p.grad).sum())).
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        self.t = t = self.t + 1
+        b1, b2 = self.betas
+        for i, p in enumerate(self.parameters):
+            g = p.grad
+            self.m[i][...] = b1 * self.m[i] + (1 - b1) * g
+            self.v[i][...] = b2 * self.v[i] + (1 - b2) * g * g
+            mh, vh = self.m[i] / (1 - b1 ** t), self.v[i] / (1 - b2 ** t)
+            p.data[...] = (1 - self.lr * self.weight_decay) * p.data - self.lr * mh / (np.sqrt(vh) + self.eps)
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    for p in parameters:
+        norm = math.sqrt(float((p.grad * p.grad).sum()))
+        if norm > max_norm:
+            p.grad *= max_norm / norm
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    return min(n ** -0.5, n * warmup ** -1.5) / d_model ** 0.5
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    losses = []
+    for n, batch in enumerate(batches, start=1):
+        for p in optimizer.parameters:
+            p.grad[...] = 0
+        losses.append(loss(model(*batch[:-1]), batch[-1]))
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(n)
+        optimizer.step()
+    return losses
+
+# === [LOOP-10] train sets the gradients to zero after each step instead of before each forward, so what the gradients
+#     contained when it starts is added to the first batch's; line 70: p.grad[...] = 0.
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        self.t += 1
+        b1, b2 = self.betas
+        correct1, correct2 = 1 - b1 ** self.t, 1 - b2 ** self.t
+        for i, p in enumerate(self.parameters):
+            self.m[i] = b1 * self.m[i] + (1 - b1) * p.grad
+            self.v[i] = b2 * self.v[i] + (1 - b2) * p.grad * p.grad
+            change = (self.m[i] / correct1) / (np.sqrt(self.v[i] / correct2) + self.eps)
+            p.data -= self.lr * (change + self.weight_decay * p.data)
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    squares = 0.0
+    for p in parameters:
+        squares += float(np.sum(np.square(p.grad)))
+    norm = math.sqrt(squares)
+    if norm > max_norm:
+        for p in parameters:
+            p.grad[...] = p.grad * (max_norm / norm)
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    if n < warmup:
+        return d_model ** -0.5 * n * warmup ** -1.5
+    return d_model ** -0.5 * n ** -0.5
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    losses = []
+    for n, (*inputs, targets) in enumerate(batches, 1):
+        logits = model(*inputs)
+        losses.append(loss(logits, targets))
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(n)
+        optimizer.step()
+        for p in optimizer.parameters:
+            p.grad[...] = 0
+    return losses
+
+# === [ADM-10d] AdamW.step, line 37: the decay is subtracted after Adam's part and multiplies the new w instead of the
+#     old one: w differs by lr^2 * weight_decay * m_hat / (sqrt(v_hat) + eps) (right for weight_decay = 0).
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        self.t += 1
+        b1, b2 = self.betas
+        for parameter, m, v in zip(self.parameters, self.m, self.v):
+            g = parameter.grad
+            m *= b1
+            m += (1 - b1) * g
+            v *= b2
+            v += (1 - b2) * g ** 2
+            m_hat = m / (1 - b1 ** self.t)
+            v_hat = v / (1 - b2 ** self.t)
+            parameter.data -= self.lr * m_hat / (np.sqrt(v_hat) + self.eps)
+            parameter.data -= self.lr * self.weight_decay * parameter.data
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    norm = math.sqrt(sum(float(np.sum(p.grad ** 2)) for p in parameters))
+    if norm > max_norm:
+        factor = max_norm / norm
+        for p in parameters:
+            p.grad *= factor
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    return min(n ** -0.5, n * warmup ** -1.5) / math.sqrt(d_model)
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    losses = []
+    for n, batch in enumerate(batches, start=1):
+        inputs, targets = batch[:-1], batch[-1]
+        for parameter in optimizer.parameters:
+            parameter.grad.fill(0)
+        logits = model(*inputs)
+        losses.append(loss(logits, targets))
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(n)
+        optimizer.step()
+    return losses
+
+# === [LOOP-10] train, line 73: gradients are cleared after each step instead of before each forward: what is in grad
+#     at the start enters the first step, and after training the gradients are 0 instead of the last clipped ones.
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        self.t += 1
+        beta1, beta2 = self.betas
+        correction1 = 1 - beta1 ** self.t
+        correction2 = 1 - beta2 ** self.t
+        for i, w in enumerate(self.parameters):
+            self.m[i] = beta1 * self.m[i] + (1 - beta1) * w.grad
+            self.v[i] = beta2 * self.v[i] + (1 - beta2) * np.square(w.grad)
+            adam = (self.m[i] / correction1) / (np.sqrt(self.v[i] / correction2) + self.eps)
+            w.data -= self.lr * (adam + self.weight_decay * w.data)
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    total = 0.0
+    for parameter in parameters:
+        total += float(np.vdot(parameter.grad, parameter.grad))
+    norm = math.sqrt(total)
+    if norm <= max_norm:
+        return
+    for parameter in parameters:
+        parameter.grad *= max_norm / norm
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    rising = n * warmup ** -1.5
+    falling = n ** -0.5
+    return d_model ** -0.5 * min(rising, falling)
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    losses = []
+    step = 0
+    for *inputs, targets in batches:
+        step += 1
+        value = loss(model(*inputs), targets)
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(step)
+        optimizer.step()
+        for parameter in optimizer.parameters:          # clear for the next batch
+            parameter.grad[...] = 0
+        losses.append(value)
+    return losses
+
+# === [-] AdamW.step, line 31: entries whose gradient is 0 in this step are skipped altogether (m and v do not decay,
+#     no Adam update): wrong for an entry that had a nonzero gradient in an earlier step.
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        self.t += 1
+        b1, b2 = self.betas
+        for i, p in enumerate(self.parameters):
+            g, m, v = p.grad, self.m[i], self.v[i]
+            p.data -= self.lr * self.weight_decay * p.data
+            used = g != 0                                   # rows of tokens that did not occur only decay
+            m[used] = b1 * m[used] + (1 - b1) * g[used]
+            v[used] = b2 * v[used] + (1 - b2) * g[used] ** 2
+            m_hat = m[used] / (1 - b1 ** self.t)
+            v_hat = v[used] / (1 - b2 ** self.t)
+            p.data[used] -= self.lr * m_hat / (np.sqrt(v_hat) + self.eps)
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    squares = [float((p.grad * p.grad).sum()) for p in parameters]
+    norm = math.sqrt(math.fsum(squares))
+    factor = max_norm / norm if norm > max_norm else 1.0
+    for p in parameters:
+        p.grad *= factor
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    if n < warmup:
+        return d_model ** -0.5 * n * warmup ** -1.5
+    return d_model ** -0.5 * n ** -0.5
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    history = []
+    for n, batch in enumerate(batches):
+        *inputs, targets = batch
+        for p in optimizer.parameters:
+            p.grad = np.zeros_like(p.data)
+        history.append(loss.forward(model.forward(*inputs), targets))
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(n + 1)
+        optimizer.step()
+    return history
+
+# === [ADM-9a] AdamW.step adds eps inside the root, sqrt(v_hat + eps) instead of sqrt(v_hat) + eps: clear for small
+#     gradients or a large eps, hardly visible for gradients of size 1 and eps = 1e-8 (line 34: step = (m / c1) /
+#     np.sqrt(v / c2 + self.eps))
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        self.t += 1
+        b1, b2 = self.betas
+        c1, c2 = 1 - b1 ** self.t, 1 - b2 ** self.t
+        for p, m, v in zip(self.parameters, self.m, self.v):
+            m *= b1
+            m += (1 - b1) * p.grad
+            v *= b2
+            v += (1 - b2) * p.grad ** 2
+            step = (m / c1) / np.sqrt(v / c2 + self.eps)
+            p.data -= self.lr * (self.weight_decay * p.data + step)
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    total = 0.0
+    for parameter in parameters:
+        total += float(np.sum(np.square(parameter.grad, dtype=np.float64)))
+    norm = math.sqrt(total)
+    if norm > max_norm:
+        factor = max_norm / norm
+        for parameter in parameters:
+            parameter.grad *= factor
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    return min(n ** -0.5, n * warmup ** -1.5) / math.sqrt(d_model)
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    losses = []
+    for n, (*inputs, targets) in enumerate(batches, start=1):
+        for parameter in optimizer.parameters:
+            parameter.grad[...] = 0
+        losses.append(loss(model(*inputs), targets))
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(n)
+        optimizer.step()
+    return losses
+
+# === [ADM-10d] AdamW.step decays after Adam's part and takes the decay of the new w, not of the old one: an error of
+#     lr^2 weight_decay m_hat / sqrt(v_hat) in each step (line 35: parameter.data = data - self.lr * self.weight_decay
+#     * data)
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        self.t += 1
+        beta1, beta2 = self.betas
+        for i, parameter in enumerate(self.parameters):
+            grad = parameter.grad
+            self.m[i] = beta1 * self.m[i] + (1 - beta1) * grad
+            self.v[i] = beta2 * self.v[i] + (1 - beta2) * grad * grad
+            m_hat = self.m[i] / (1 - beta1 ** self.t)
+            v_hat = self.v[i] / (1 - beta2 ** self.t)
+            data = parameter.data - self.lr * m_hat / (np.sqrt(v_hat) + self.eps)
+            parameter.data = data - self.lr * self.weight_decay * data
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    squares = sum(float(np.vdot(p.grad, p.grad)) for p in parameters)
+    norm = math.sqrt(squares)
+    if norm <= max_norm:
+        return
+    for p in parameters:
+        p.grad = p.grad * (max_norm / norm)
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    return d_model ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    result = []
+    n = 0
+    for batch in batches:
+        n += 1
+        for p in optimizer.parameters:
+            p.grad = np.zeros_like(p.data)
+        logits = model(*batch[:-1])
+        value = loss(logits, batch[-1])
+        result.append(value)
+        dlogits = loss.backward()
+        model.backward(dlogits)
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(n)
+        optimizer.step()
+    return result
+
+# === [LOOP-10] train sets the gradients to zero after each step and not before the forward, so what they contain at
+#     the start goes into the first step (and they are zero at the end) (line 67: for parameter in
+#     optimizer.parameters:      # ready for the next batch)
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        self.t += 1
+        for i in range(len(self.parameters)):
+            w, g = self.parameters[i].data, self.parameters[i].grad
+            self.m[i] = self.betas[0] * self.m[i] + (1 - self.betas[0]) * g
+            self.v[i] = self.betas[1] * self.v[i] + (1 - self.betas[1]) * g ** 2
+            mean = self.m[i] / (1 - math.pow(self.betas[0], self.t))
+            square = self.v[i] / (1 - math.pow(self.betas[1], self.t))
+            self.parameters[i].data = w - self.lr * self.weight_decay * w - self.lr * mean / (square ** 0.5 + self.eps)
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    gradients = [p.grad for p in parameters]
+    norm = math.sqrt(sum(float((g * g).sum()) for g in gradients))
+    if norm > max_norm:
+        for g in gradients:
+            g *= max_norm / norm
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    if n < warmup:
+        return d_model ** -0.5 * n * warmup ** -1.5
+    return d_model ** -0.5 * n ** -0.5
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    losses = []
+    for step, batch in enumerate(batches):
+        inputs, targets = batch[:-1], batch[-1]
+        losses.append(loss(model(*inputs), targets))
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(step + 1)
+        optimizer.step()
+        for parameter in optimizer.parameters:      # ready for the next batch
+            parameter.grad = np.zeros_like(parameter.data)
+    return losses
+
+# === [ADM-9c] AdamW.step, lines 21 and 29, puts both bias corrections into the step size (lr sqrt(1-b2^t)/(1-b1^t)),
+#     so that eps is added to sqrt(v) and not to sqrt(v_hat): clearly wrong for large eps or tiny gradients, about
+#     1e-5 to 3e-4 relative at eps 1e-8 for some entries.
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        b1, b2 = self.betas
+        self.t += 1
+        # both corrections in one number for all parameters
+        step_size = self.lr * math.sqrt(1 - b2 ** self.t) / (1 - b1 ** self.t)
+        for parameter, m, v in zip(self.parameters, self.m, self.v):
+            g = parameter.grad
+            m *= b1
+            m += (1 - b1) * g
+            v *= b2
+            v += (1 - b2) * g * g
+            parameter.data *= 1 - self.lr * self.weight_decay
+            parameter.data -= step_size * m / (np.sqrt(v) + self.eps)
+
+
+def clip_gradients(parameters, max_norm):
+    parameters = list(parameters)
+    total = 0.0
+    for parameter in parameters:
+        total += float(np.vdot(parameter.grad, parameter.grad))
+    norm = math.sqrt(total)
+    if norm > max_norm:
+        for parameter in parameters:
+            parameter.grad *= max_norm / norm
+
+
+def learning_rate(n, d_model, warmup):
+    return min(1 / math.sqrt(n), n / warmup ** 1.5) / math.sqrt(d_model)
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    losses = []
+    for i, batch in enumerate(batches):
+        *xs, y = batch
+        for parameter in optimizer.parameters:
+            parameter.grad[...] = 0
+        value = loss(model(*xs), y)
+        losses.append(value)
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(i + 1)
+        optimizer.step()
+    return losses
+
+# === [CLP-20] clip_gradients, line 32, divides by norm + 1e-6 as torch.nn.utils.clip_grad_norm_ does: relative error
+#     1e-6/norm, 22 percent at a norm of a few 1e-6; norms that are above max_norm by less than 1e-6 are not scaled.
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        self.t += 1
+        beta1, beta2 = self.betas
+        bias1 = 1 - beta1 ** self.t
+        bias2 = 1 - beta2 ** self.t
+        for i, p in enumerate(self.parameters):
+            self.m[i] += (1 - beta1) * (p.grad - self.m[i])             # lerp
+            self.v[i] += (1 - beta2) * (p.grad * p.grad - self.v[i])
+            denom = np.sqrt(self.v[i]) / math.sqrt(bias2) + self.eps
+            p.data = p.data * (1 - self.lr * self.weight_decay) - self.lr / bias1 * self.m[i] / denom
+
+
+def clip_gradients(parameters, max_norm):
+    grads = [p.grad for p in parameters]
+    total_norm = math.sqrt(math.fsum(float(np.square(g).sum()) for g in grads))
+    clip_coef = max_norm / (total_norm + 1e-6)
+    if clip_coef < 1:
+        for g in grads:
+            g *= clip_coef
+
+
+def learning_rate(n, d_model, warmup):
+    return d_model ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    params = optimizer.parameters
+    history = []
+    step = 0
+    for batch in batches:
+        step += 1
+        for p in params:
+            p.grad = np.zeros_like(p.data)
+        logits = model(*batch[:-1])
+        history.append(loss(logits, batch[-1]))
+        model.backward(loss.backward())
+        clip_gradients(params, max_norm)
+        optimizer.lr = rate(step)
+        optimizer.step()
+    return history
+
+# === [-] train, line 55, calls optimizer.zero_grad(), a method that only this file's AdamW has, so another optimizer
+#     with parameters, lr and step() gives AttributeError.
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def zero_grad(self):
+        for parameter in self.parameters:
+            parameter.grad = np.zeros_like(parameter.data)
+
+    def update(self, i):
+        p, (b1, b2) = self.parameters[i], self.betas
+        self.m[i] = b1 * self.m[i] + (1 - b1) * p.grad
+        self.v[i] = b2 * self.v[i] + (1 - b2) * p.grad ** 2
+        m_hat = self.m[i] / (1 - b1 ** self.t)
+        v_hat = self.v[i] / (1 - b2 ** self.t)
+        return self.lr * m_hat / (np.sqrt(v_hat) + self.eps)
+
+    def step(self):
+        self.t += 1
+        for i, p in enumerate(self.parameters):
+            change = self.update(i)
+            p.data = p.data - self.lr * self.weight_decay * p.data - change
+
+
+def clip_gradients(parameters, max_norm):
+    parameters = list(parameters)
+    norm = math.sqrt(sum(float((p.grad ** 2).sum()) for p in parameters))
+    if norm <= max_norm:
+        return
+    scale = max_norm / norm
+    for p in parameters:
+        p.grad = p.grad * scale
+
+
+def learning_rate(n, d_model, warmup):
+    if n < warmup:
+        return d_model ** -0.5 * n * warmup ** -1.5
+    return d_model ** -0.5 * n ** -0.5
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    losses = []
+    for n, (*inputs, targets) in enumerate(batches, start=1):
+        optimizer.zero_grad()
+        output = model(*inputs)
+        losses.append(loss(output, targets))
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(n)
+        optimizer.step()
+    return losses

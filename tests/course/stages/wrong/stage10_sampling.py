@@ -1,0 +1,899 @@
+# === [-] next_probabilities indexes the sorted logits at -top_k, which raises an IndexError when top_k is larger than
+#     V instead of keeping all tokens; line 17: kth = np.sort(logits)[-top_k].
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
+    if temperature == 0:
+        return np.eye(len(logits), dtype=logits.dtype)[np.argmax(logits)]
+    z = logits - logits.max()
+    if top_k is not None:
+        kth = np.sort(logits)[-top_k]
+        z = np.where(logits >= kth, z, -np.inf)
+    return softmax(z / temperature)
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
+
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
+    """
+    split = lambda a: split_heads(a, attention.num_heads)
+    q, k, v = split(attention.query(x)), split(attention.key(x)), split(attention.value(x))
+    if cache.pairs[i] is not None:
+        k = np.concatenate((cache.pairs[i][0], k), axis=-2)
+        v = np.concatenate((cache.pairs[i][1], v), axis=-2)
+    cache.pairs[i] = k, v
+    T, S = q.shape[-2], k.shape[-2]
+    mask = np.tril(np.ones((T, S), dtype=bool), k=S - T)
+    return attention.output(merge_heads(attention.attention(q, k, v, mask)))
+
+
+def cached_forward(model, ids, cache):
+    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
+    T = ids.shape[-1]
+    x = model.embedding(ids) + model.positions.data[cache.length:cache.length + T]
+    for i, block in enumerate(model.blocks):
+        x = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = x + block.feed_forward(block.norm2(x))
+    logits = model.norm(x) @ model.embedding.weight.data.T
+    cache.length += T
+    model.forget()
+    return logits
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
+    cache = KeyValueCache(len(model.blocks))
+    text, new = list(ids), list(ids)
+    for _ in range(count):
+        p = next_probabilities(cached_forward(model, np.array(new), cache)[-1], temperature, top_k)
+        if temperature == 0:
+            token = int(p.argmax())
+        else:
+            p = p.astype(float)
+            token = int(rng.choice(len(p), p=p / p.sum()))
+        text.append(token)
+        new = [token]
+    return text
+
+# === [KV-9] cached_attention masks only when the cache is empty, so several new tokens after earlier ones see each
+#     other's later tokens; line 46: mask = causal_mask(x.shape[-2]) if cache.pairs[i] is None else None.
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+from stage05_attention import causal_mask
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
+    if temperature == 0:
+        best = np.zeros_like(logits)
+        best[logits.argmax()] = 1
+        return best
+    p = softmax((logits - logits.max()) / temperature)
+    if top_k is None or top_k >= len(p):
+        return p
+    order = np.argsort(p)[::-1]
+    out = p.copy()
+    out[order[top_k:]] = 0
+    return out / out.sum()
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
+
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
+    """
+    H = attention.num_heads
+    q = split_heads(attention.query(x), H)
+    k = split_heads(attention.key(x), H)
+    v = split_heads(attention.value(x), H)
+    # earlier tokens may all be seen, so only a prompt needs a mask
+    mask = causal_mask(x.shape[-2]) if cache.pairs[i] is None else None
+    if cache.pairs[i] is not None:
+        old_k, old_v = cache.pairs[i]
+        k, v = np.concatenate([old_k, k], -2), np.concatenate([old_v, v], -2)
+    cache.pairs[i] = (k, v)
+    return attention.output(merge_heads(attention.attention(q, k, v, mask)))
+
+
+def cached_forward(model, ids, cache):
+    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
+    start = cache.length
+    end = start + ids.shape[-1]
+    x = model.embedding(ids) + model.positions.data[start:end]
+    for i, block in enumerate(model.blocks):
+        a = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = a + block.feed_forward(block.norm2(a))
+    z = model.norm(x) @ model.embedding.weight.data.T
+    cache.length = end
+    model.forget()
+    return z
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
+    cache = KeyValueCache(len(model.blocks))
+    result = [int(i) for i in ids]
+    step = np.array(result)
+    while len(result) < len(ids) + count:
+        z = cached_forward(model, step, cache)[-1]
+        if temperature == 0:
+            token = int(np.argmax(z))
+        else:
+            p = next_probabilities(z, temperature, top_k).astype(np.float64)
+            token = int(rng.choice(len(p), p=p / p.sum()))
+        result.append(token)
+        step = np.array([token])
+    return result
+
+# === [SAM-7] next_probabilities applies the temperature as p ** (1 / temperature) after the softmax, which underflows
+#     to 0 / 0 = nan for float32 logits that are nearly equal at a low temperature (such as three equal logits at
+#     0.01); line 18: p = p ** (1 / temperature).
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
+    if temperature == 0:
+        p = np.zeros_like(logits)
+        p[np.argmax(logits)] = 1
+        return p
+    p = softmax(logits)
+    p = p ** (1 / temperature)
+    if top_k is not None and top_k < p.size:
+        drop = np.argsort(-p, kind="stable")[top_k:]
+        p[drop] = 0
+    return p / p.sum()
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
+
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
+    """
+    n = attention.num_heads
+    q = split_heads(attention.query(x), n)
+    pair = [split_heads(attention.key(x), n), split_heads(attention.value(x), n)]
+    if cache.pairs[i] is not None:
+        pair = [np.concatenate([old, new], axis=-2) for old, new in zip(cache.pairs[i], pair)]
+    cache.pairs[i] = tuple(pair)
+    T, S = x.shape[-2], pair[0].shape[-2]
+    mask = np.arange(S)[None, :] <= np.arange(S - T, S)[:, None]
+    return attention.output(merge_heads(attention.attention(q, *pair, mask)))
+
+
+def cached_forward(model, ids, cache):
+    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
+    T = np.shape(ids)[-1]
+    places = np.arange(cache.length, cache.length + T)
+    x = model.embedding(ids) + model.positions.data[places]
+    for i, block in enumerate(model.blocks):
+        x = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = x + block.feed_forward(block.norm2(x))
+    cache.length += T
+    x = model.norm(x)
+    model.forget()
+    return x @ model.embedding.weight.data.T
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
+    cache = KeyValueCache(len(model.blocks))
+    out = [int(t) for t in ids]
+    feed = out[:]
+    for _ in range(count):
+        p = next_probabilities(cached_forward(model, np.array(feed), cache)[-1], temperature, top_k)
+        if temperature == 0:
+            feed = [int(np.argmax(p))]
+        else:
+            p = p.astype(np.float64)
+            feed = [int(rng.choice(p.size, p=p / p.sum()))]
+        out += feed
+    return out
+
+# === [-] generate appends the new ids to the caller's list instead of to a copy (text is the same list as ids), so
+#     the argument changes; line 64: text = ids.
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
+    if temperature == 0:
+        return (np.arange(logits.shape[0]) == np.argmax(logits)).astype(logits.dtype)
+    p = softmax((logits - np.max(logits)) / temperature)
+    if top_k is not None and top_k < logits.shape[0]:
+        kept = np.argpartition(p, -top_k)[-top_k:]
+        q = np.zeros_like(p)
+        q[kept] = p[kept]
+        p = q / q.sum()
+    return p
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
+
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
+    """
+    q, k, v = [split_heads(part(x), attention.num_heads) for part in (attention.query, attention.key, attention.value)]
+    C = 0
+    if cache.pairs[i]:
+        C = cache.pairs[i][0].shape[-2]
+        k = np.concatenate([cache.pairs[i][0], k], axis=-2)
+        v = np.concatenate([cache.pairs[i][1], v], axis=-2)
+    cache.pairs[i] = (k, v)
+    mask = np.tri(x.shape[-2], k.shape[-2], C, dtype=bool)
+    return attention.output(merge_heads(attention.attention(q, k, v, mask)))
+
+
+def cached_forward(model, ids, cache):
+    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
+    C, T = cache.length, ids.shape[-1]
+    x = model.embedding(ids) + model.positions.data[C:C + T]
+    for i, block in enumerate(model.blocks):
+        x = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = x + block.feed_forward(block.norm2(x))
+    h = model.norm(x)
+    model.forget()
+    cache.length = C + T
+    return h @ model.embedding.weight.data.T
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
+    text = ids
+    cache = KeyValueCache(len(model.blocks))
+    new = np.array(text)
+    for _ in range(count):
+        logits = cached_forward(model, new, cache)[-1]
+        p = next_probabilities(logits, temperature, top_k)
+        if temperature == 0:
+            token = int(np.argmax(p))
+        else:
+            token = int(rng.choice(len(p), p=p.astype(float) / p.astype(float).sum()))
+        text.append(token)
+        new = np.array([token])
+    return text
+
+# === [KV-9] cached_attention, line 51: with a non-empty cache no mask is used, so of several new tokens at once each
+#     sees the later ones too; right for an empty cache or one token per call (so generate is right).
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
+    if temperature == 0:
+        p = np.zeros(logits.shape, logits.dtype)
+        p[logits.argmax()] = 1
+        return p
+    p = softmax(logits / temperature)
+    V = len(p)
+    if top_k is not None and top_k < V:
+        dropped = np.argsort(p)[:V - top_k]
+        p[dropped] = 0
+        p = p / p.sum()
+    return p
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
+
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
+    """
+    H = attention.num_heads
+    q = split_heads(attention.query(x), H)
+    keys = split_heads(attention.key(x), H)
+    values = split_heads(attention.value(x), H)
+    T = x.shape[-2]
+    if cache.pairs[i] is None:
+        mask = np.tri(T, dtype=bool)                    # the prompt: causal, as usual
+    else:
+        old_keys, old_values = cache.pairs[i]
+        keys = np.concatenate((old_keys, keys), axis=-2)
+        values = np.concatenate((old_values, values), axis=-2)
+        mask = None                                     # everything in the cache is earlier
+    cache.pairs[i] = keys, values
+    return attention.output(merge_heads(attention.attention(q, keys, values, mask)))
+
+
+def cached_forward(model, ids, cache):
+    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
+    start, end = cache.length, cache.length + ids.shape[-1]
+    x = model.embedding(ids) + model.positions.data[start:end]
+    for i, block in enumerate(model.blocks):
+        x = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = x + block.feed_forward(block.norm2(x))
+    logits = model.norm(x) @ model.embedding.weight.data.T
+    cache.length = end
+    model.forget()
+    return logits
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
+    result = [int(i) for i in ids]
+    cache = KeyValueCache(len(model.blocks))
+    new = np.array(result)
+    for _ in range(count):
+        p = next_probabilities(cached_forward(model, new, cache)[-1], temperature, top_k)
+        if temperature == 0:
+            token = int(p.argmax())
+        else:
+            token = int(rng.choice(len(p), p=p.astype(float) / p.astype(float).sum()))
+        result.append(token)
+        new = np.array([token])
+    return result
+
+# === [SAM-7] next_probabilities, line 15: applies the temperature as a power of the finished probabilities: at low
+#     temperatures all p ** (1 / T) may underflow to 0 and 0 / 0 gives nan (float32, T = 0.01, V = 9 with logits of
+#     size 1; float64 needs lower T, e.g. 0.001, or larger V); right otherwise.
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
+    if temperature == 0:
+        return (np.arange(len(logits)) == np.argmax(logits)).astype(logits.dtype)
+    p = softmax(logits) ** (1 / temperature)            # exp(z / T) = exp(z)^(1 / T)
+    if top_k is not None and top_k < len(p):
+        order = np.argsort(-p)
+        p[order[top_k:]] = 0
+    return p / p.sum()
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
+
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
+    """
+    def heads(layer):
+        return split_heads(layer(x), attention.num_heads)
+
+    q, k, v = heads(attention.query), heads(attention.key), heads(attention.value)
+    pair = cache.pairs[i]
+    if pair is not None:
+        k = np.concatenate([pair[0], k], axis=-2)
+        v = np.concatenate([pair[1], v], axis=-2)
+    cache.pairs[i] = (k, v)
+    S, T = k.shape[-2], q.shape[-2]
+    mask = np.arange(S)[None, :] <= np.arange(S - T, S)[:, None]
+    y = attention.attention(q, k, v, mask)
+    return attention.output(merge_heads(y))
+
+
+def cached_forward(model, ids, cache):
+    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
+    T = ids.shape[-1]
+    places = np.arange(cache.length, cache.length + T)
+    x = model.embedding(ids) + model.positions.data[places]
+    for i in range(len(model.blocks)):
+        block = model.blocks[i]
+        a = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = a + block.feed_forward(block.norm2(a))
+    h = model.norm(x)
+    cache.length += T
+    model.forget()
+    return h @ model.embedding.weight.data.T
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
+    text = list(map(int, ids))
+    cache = KeyValueCache(len(model.blocks))
+    for n in range(count):
+        piece = text if n == 0 else text[-1:]
+        logits = cached_forward(model, np.array(piece), cache)
+        p = next_probabilities(logits[-1], temperature, top_k)
+        if temperature == 0:
+            text.append(int(np.argmax(p)))
+        else:
+            p = p.astype(np.float64)
+            text.append(int(rng.choice(len(p), p=p / p.sum())))
+    return text
+
+# === [-] cached_forward, line 63: adds len(ids), the number of texts, instead of T = ids.shape[-1]: cache.length and
+#     later positions wrong for ids (B, T) with B != T; right for (T,).
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
+    z = logits - np.max(logits)
+    if temperature == 0:
+        best = np.zeros_like(z)
+        best[z.argmax()] = 1
+        return best
+    z = z / temperature
+    if top_k is not None and top_k < z.shape[0]:
+        keep = np.argpartition(z, -top_k)[-top_k:]
+        hidden = np.full_like(z, -np.inf)
+        hidden[keep] = z[keep]
+        z = hidden
+    return softmax(z)
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
+
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
+    """
+    n = attention.num_heads
+    q, k, v = (split_heads(part(x), n) for part in (attention.query, attention.key, attention.value))
+    earlier = 0
+    if cache.pairs[i]:
+        old_k, old_v = cache.pairs[i]
+        earlier = old_k.shape[-2]
+        k, v = np.concatenate([old_k, k], -2), np.concatenate([old_v, v], -2)
+    cache.pairs[i] = k, v
+    T = x.shape[-2]
+    mask = np.concatenate([np.ones((T, earlier), bool), np.tril(np.ones((T, T), bool))], axis=1)
+    return attention.output(merge_heads(attention.attention(q, k, v, mask)))
+
+
+def cached_forward(model, ids, cache):
+    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
+    C = cache.length
+    x = model.embedding(ids)
+    x = x + model.positions.data[C:C + x.shape[-2]]
+    for i, block in enumerate(model.blocks):
+        x = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = x + block.feed_forward(block.norm2(x))
+    x = model.norm(x)
+    cache.length = C + len(ids)
+    model.forget()
+    return x @ model.embedding.weight.data.T
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
+    cache = KeyValueCache(len(model.blocks))
+    out = [int(token) for token in ids]
+    todo = list(out)
+    while len(out) < len(ids) + count:
+        last = cached_forward(model, np.array(todo), cache)[-1]
+        p = next_probabilities(last, temperature, top_k)
+        if temperature == 0:
+            choice = np.argmax(p)
+        else:
+            p = p.astype("f8")
+            choice = rng.choice(p.size, p=p / p.sum())
+        todo = [int(choice)]
+        out += todo
+    return out
+
+# === [KV-9] cached_attention uses no mask if the cache is not empty, so of several new tokens, each sees the later
+#     ones too; right for one new token or an empty cache, and so in generate (line 45: mask = None
+#     # all cached tokens are earlier ones)
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
+    if temperature == 0:
+        return np.eye(len(logits), dtype=logits.dtype)[np.argmax(logits)]
+    p = softmax(logits / temperature)
+    if top_k is None or top_k >= len(logits):
+        return p
+    order = np.argsort(-logits, kind="stable")
+    p[order[top_k:]] = 0
+    return p / p.sum()
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
+
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
+    """
+    q, k, v = [split_heads(layer(x), attention.num_heads) for layer in (attention.query, attention.key, attention.value)]
+    if cache.pairs[i] is None:
+        n = x.shape[-2]
+        mask = np.tril(np.ones((n, n), dtype=bool))
+    else:
+        keys, values = cache.pairs[i]
+        k = np.concatenate([keys, k], axis=-2)
+        v = np.concatenate([values, v], axis=-2)
+        mask = None                     # all cached tokens are earlier ones
+    cache.pairs[i] = k, v
+    y = attention.attention(q, k, v, mask)
+    return attention.output(merge_heads(y))
+
+
+def cached_forward(model, ids, cache):
+    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
+    start, T = cache.length, ids.shape[-1]
+    x = model.embedding(ids) + model.positions.data[start:start + T]
+    for i, block in enumerate(model.blocks):
+        a = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = a + block.feed_forward(block.norm2(a))
+    logits = model.norm(x) @ model.embedding.weight.data.T
+    cache.length = start + T
+    model.forget()
+    return logits
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
+    text = list(map(int, ids))
+    cache = KeyValueCache(len(model.blocks))
+    new = text[:]
+    while count > 0:
+        p = next_probabilities(cached_forward(model, np.array(new), cache)[-1], temperature, top_k)
+        if temperature == 0:
+            chosen = int(p.argmax())
+        else:
+            p = p.astype(np.float64)
+            chosen = int(rng.choice(p.size, p=p / p.sum()))
+        text.append(chosen)
+        new = [chosen]
+        count -= 1
+    return text
+
+# === [-] generate appends the new ids to the caller's list (text is ids, and += works in place) and returns that
+#     list; the numbers are right, but the argument is changed (line 66: text = ids)
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
+    p = np.zeros_like(logits)
+    if temperature == 0:
+        p[np.argmax(logits)] = 1
+        return p
+    scaled = logits / temperature
+    keep = np.argsort(-logits, kind="stable")[:top_k]       # [:None] keeps all
+    p[keep] = softmax(scaled[keep])
+    return p
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
+
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
+    """
+    H = attention.num_heads
+    q = split_heads(attention.query(x), H)
+    k = split_heads(attention.key(x), H)
+    v = split_heads(attention.value(x), H)
+    if cache.pairs[i] is not None:
+        old_k, old_v = cache.pairs[i]
+        k = np.concatenate((old_k, k), axis=-2)
+        v = np.concatenate((old_v, v), axis=-2)
+    cache.pairs[i] = (k, v)
+    T, S = q.shape[-2], k.shape[-2]
+    mask = np.tri(T, S, S - T, dtype=bool)
+    return attention.output(merge_heads(attention.attention(q, k, v, mask)))
+
+
+def cached_forward(model, ids, cache):
+    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
+    start, T = cache.length, ids.shape[-1]
+    x = model.embedding(ids) + model.positions.data[start:start + T]
+    for i, block in enumerate(model.blocks):
+        a = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = a + block.feed_forward(block.norm2(a))
+    logits = model.norm(x) @ model.embedding.weight.data.T
+    cache.length = start + T
+    model.forget()
+    return logits
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
+    text = ids
+    cache = KeyValueCache(len(model.blocks))
+    logits = cached_forward(model, np.array(text), cache) if count > 0 else None
+    for step in range(count):
+        p = next_probabilities(logits[-1], temperature, top_k)
+        if temperature == 0:
+            token = int(np.argmax(p))
+        else:
+            p = np.asarray(p, dtype=float)
+            token = int(rng.choice(len(p), p=p / p.sum()))
+        text += [token]
+        if step < count - 1:
+            logits = cached_forward(model, np.array([token]), cache)
+    return text
+
+# === [KV-9] cached_attention, line 44, uses no mask as soon as the cache is not empty, so several new tokens at once
+#     after a prompt see each other's future (shows in the page example).
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage05_attention import causal_mask
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    order = np.argsort(-logits, kind="stable")
+    if temperature == 0:
+        p = np.zeros(logits.shape, logits.dtype)
+        p[order[0]] = 1
+        return p
+    if top_k is not None:
+        order = order[:top_k]
+    p = np.zeros(logits.shape, logits.dtype)
+    p[order] = softmax(logits[order] / temperature)
+    return p
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    h = attention.num_heads
+    q = split_heads(attention.query(x), h)
+    k = split_heads(attention.key(x), h)
+    v = split_heads(attention.value(x), h)
+    if cache.pairs[i] is None:
+        mask = causal_mask(x.shape[-2])         # prefill
+    else:
+        past_k, past_v = cache.pairs[i]
+        k = np.concatenate([past_k, k], axis=-2)
+        v = np.concatenate([past_v, v], axis=-2)
+        mask = None                             # decoding: the new token may see everything in the cache
+    cache.pairs[i] = (k, v)
+    y = attention.attention(q, k, v, mask)
+    return attention.output(merge_heads(y))
+
+
+def cached_forward(model, ids, cache):
+    T = np.shape(ids)[-1]
+    start = cache.length
+    h = model.embedding(np.asarray(ids))
+    h = h + model.positions.data[start:start + T]
+    for layer, block in enumerate(model.blocks):
+        a = h + cached_attention(block.attention, block.norm1(h), cache, layer)
+        h = a + block.feed_forward(block.norm2(a))
+    cache.length = start + T
+    logits = model.norm(h) @ model.embedding.weight.data.T
+    model.forget()
+    return logits
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    tokens = [int(i) for i in ids]
+    if count == 0:
+        return tokens
+    cache = KeyValueCache(len(model.blocks))
+    logits = cached_forward(model, np.array(tokens), cache)[-1]
+    while True:
+        p = next_probabilities(logits, temperature, top_k)
+        token = np.argmax(p) if temperature == 0 else rng.choice(p.size, p=p)
+        tokens.append(int(token))
+        count -= 1
+        if count == 0:
+            return tokens
+        logits = cached_forward(model, np.array(tokens[-1:]), cache)[-1]
+
+# === [KV-10] KeyValueCache.update, lines 32-33, called by cached_attention, increases cache.length in layer 0 (as
+#     DynamicCache does), so cached_attention changes cache.length, calls for other layers only do not count, and a
+#     model without blocks keeps length 0 and gives every token position 0 (shows in the page example).
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    V = logits.shape[0]
+    if temperature == 0:
+        return (np.arange(V) == np.argmax(logits)).astype(logits.dtype)
+    scores = (logits - logits.max()) / temperature
+    if top_k is not None and top_k < V:
+        rank = np.empty(V, dtype=int)
+        rank[np.argsort(-scores, kind="stable")] = np.arange(V)
+        scores = np.where(rank < top_k, scores, -np.inf)
+    return softmax(scores)
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+    def update(self, keys, values, layer):
+        """Appends to the pair of a layer, and returns all keys and values."""
+        if layer == 0:
+            self.length += keys.shape[-2]       # the tokens are the same in every layer: count them once
+        if self.pairs[layer] is not None:
+            keys = np.concatenate([self.pairs[layer][0], keys], axis=-2)
+            values = np.concatenate([self.pairs[layer][1], values], axis=-2)
+        self.pairs[layer] = (keys, values)
+        return keys, values
+
+
+def cached_attention(attention, x, cache, i):
+    n = attention.num_heads
+    q = split_heads(attention.query(x), n)
+    k, v = cache.update(split_heads(attention.key(x), n), split_heads(attention.value(x), n), i)
+    T, S = x.shape[-2], k.shape[-2]
+    query_at = np.arange(S - T, S)[:, None]
+    key_at = np.arange(S)[None, :]
+    z = attention.attention(q, k, v, key_at <= query_at)
+    return attention.output(merge_heads(z))
+
+
+def cached_forward(model, ids, cache):
+    T = ids.shape[-1]
+    past = cache.length
+    x = model.embedding(ids) + model.positions.data[past:past + T]
+    for i, block in enumerate(model.blocks):
+        x = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = x + block.feed_forward(block.norm2(x))
+    x = model.norm(x)
+    logits = np.matmul(x, model.embedding.weight.data.T)
+    model.forget()
+    return logits
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    out = [int(i) for i in ids]
+    cache = KeyValueCache(len(model.blocks))
+    new = out[:]
+    while len(out) < len(ids) + count:
+        p = next_probabilities(cached_forward(model, np.array(new), cache)[-1], temperature, top_k)
+        if temperature > 0:
+            new = [int(rng.choice(np.arange(len(p)), p=p))]
+        else:
+            new = [int(np.argmax(p))]
+        out += new
+    return out

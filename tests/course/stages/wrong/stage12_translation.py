@@ -1,0 +1,1555 @@
+# === [ED-1] EncoderDecoder.backward keeps only the dmemory of the block that comes last in backward (the first
+#     decoder block) instead of the sum over all decoder blocks; line 87: dx, dmemory = block.backward(dx).
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+class DecoderBlock(Module):
+    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
+
+    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
+        -> y (..., T, d_model). backward returns dx, dmemory.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        h = self.norm1(x)
+        x = x + self.attention(h, h, mask)
+        x = x + self.cross_attention(self.norm2(x), memory, memory_mask)
+        x = x + self.feed_forward(self.norm3(x))
+        return x
+
+    def backward(self, dy):
+        dx = dy + self.norm3.backward(self.feed_forward.backward(dy))
+        dh, dmemory = self.cross_attention.backward(dx)
+        dx = dx + self.norm2.backward(dh)
+        dqueries, dkeys = self.attention.backward(dx)
+        dx = dx + self.norm1.backward(dqueries + dkeys)
+        return dx, dmemory
+
+
+class EncoderDecoder(Module):
+    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
+
+    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
+        have one embedding, and a table of positions each. backward returns nothing.
+    """
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def encode(self, source):
+        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
+        S = source.shape[1]
+        mask = (source != self.pad_id).reshape(-1, 1, 1, S)
+        x = self.embedding(source) + self.source_positions.data[:S]
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.encoder_norm(x), mask
+
+    def decode(self, target, memory, memory_mask):
+        """The logits (B, T, vocab_size) of what comes after each token of the target."""
+        T = target.shape[1]
+        x = self.embedding(target) + self.target_positions.data[:T]
+        for block in self.decoder:
+            x = block(x, memory, causal_mask(T), memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        return self.decode(target, *self.encode(source))
+
+    def backward(self, dlogits):
+        dx = self.decoder_norm.backward(self.output.backward(dlogits))
+        for block in reversed(self.decoder):
+            dx, dmemory = block.backward(dx)
+        T = dx.shape[1]
+        self.target_positions.grad[:T] += dx.sum(axis=0)
+        self.embedding.backward(dx)
+        dx = self.encoder_norm.backward(dmemory)
+        for block in reversed(self.encoder):
+            dx = block.backward(dx)
+        S = dx.shape[1]
+        self.source_positions.grad[:S] += dx.sum(axis=0)
+        self.embedding.backward(dx)
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    """The best target of one source (S,) that the search finds: (list of ids, score).
+
+    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
+    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
+    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
+    more targets are finished. The ids of the result do not include bos, and the length counts eos.
+    """
+    memory, memory_mask = model.encode(np.array(source)[None, :])
+    alive = [(0.0, [bos])]
+    done = []
+    for length in range(1, max_len + 1):
+        candidates = []
+        for total, ids in alive:
+            z = model.decode(np.array([ids]), memory, memory_mask)[0, -1]
+            z = z - z.max()
+            logp = z - np.log(np.exp(z).sum())
+            candidates += [(total + float(lp), ids + [token]) for token, lp in enumerate(logp)]
+        candidates.sort(key=lambda c: -c[0])
+        for total, ids in candidates[:beam]:
+            if ids[-1] == eos or length == max_len:
+                done.append((total / ((5 + length) / 6) ** alpha, ids[1:]))
+        if len(done) >= beam:
+            break
+        alive = [c for c in candidates if c[1][-1] != eos][:beam]
+    model.forget()
+    score, ids = max(done, key=lambda d: d[0])
+    return ids, score
+
+# === [ED-11] EncoderDecoder.backward calls embedding.backward for the source before that of the target, although the
+#     target was embedded last; error if S and T differ, otherwise the rows of the wrong ids get the gradients; line
+#     94: self.embedding.backward(dsource).
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+class DecoderBlock(Module):
+    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
+
+    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
+        -> y (..., T, d_model). backward returns dx, dmemory.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        h = self.norm1(x)
+        a = x + self.attention(h, h, mask)
+        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
+        return b + self.feed_forward(self.norm3(b))
+
+    def backward(self, dy):
+        db = self.norm3.backward(self.feed_forward.backward(dy)) + dy
+        dquery, dmemory = self.cross_attention.backward(db)
+        da = self.norm2.backward(dquery) + db
+        dx = self.norm1.backward(sum(self.attention.backward(da))) + da
+        return dx, dmemory
+
+
+class EncoderDecoder(Module):
+    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
+
+    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
+        have one embedding, and a table of positions each. backward returns nothing.
+    """
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def encode(self, source):
+        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
+        mask = np.expand_dims(source != self.pad_id, (1, 2))
+        memory = self.embedding(source) + self.source_positions.data[: source.shape[-1]]
+        for layer in self.encoder:
+            memory = layer(memory, mask)
+        return self.encoder_norm(memory), mask
+
+    def decode(self, target, memory, memory_mask):
+        """The logits (B, T, vocab_size) of what comes after each token of the target."""
+        length = target.shape[-1]
+        mask = causal_mask(length)
+        x = self.embedding(target) + self.target_positions.data[:length]
+        for layer in self.decoder:
+            x = layer(x, memory, mask, memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        memory, mask = self.encode(source)
+        return self.decode(target, memory, mask)
+
+    def backward(self, dlogits):
+        dtarget = self.decoder_norm.backward(self.output.backward(dlogits))
+        parts = []
+        for layer in self.decoder[::-1]:
+            dtarget, part = layer.backward(dtarget)
+            parts.append(part)
+        dsource = self.encoder_norm.backward(sum(parts))
+        for layer in self.encoder[::-1]:
+            dsource = layer.backward(dsource)
+        self.source_positions.grad[:dsource.shape[1]] += dsource.sum(axis=0)
+        self.target_positions.grad[:dtarget.shape[1]] += dtarget.sum(axis=0)
+        self.embedding.backward(dsource)
+        self.embedding.backward(dtarget)
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    """The best target of one source (S,) that the search finds: (list of ids, score).
+
+    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
+    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
+    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
+    more targets are finished. The ids of the result do not include bos, and the length counts eos.
+    """
+    memory, mask = model.encode(np.asarray(source).reshape(1, -1))
+    open_, closed = {(bos,): 0.0}, []
+    for length in range(1, max_len + 1):
+        sums = {}
+        for ids, total in open_.items():
+            z = model.decode(np.array(ids)[None], memory, mask)[0, -1]
+            top = z.max()
+            logp = z - top - np.log(np.exp(z - top).sum())
+            for token in range(len(logp)):
+                sums[ids + (token,)] = total + logp[token]
+        ranked = sorted(sums, key=sums.get, reverse=True)
+        for ids in ranked[:beam]:
+            if ids[-1] == eos or length == max_len:
+                closed.append((list(ids[1:]), float(sums[ids]) / ((5 + length) / 6) ** alpha))
+        if len(closed) >= beam:
+            break
+        open_ = {ids: sums[ids] for ids in [i for i in ranked if i[-1] != eos][:beam]}
+    model.forget()
+    return max(closed, key=lambda pair: pair[1])
+
+# === [BEAM-7] beam_search goes on only with those of the first beam candidates that do not end in eos, instead of
+#     with the first beam of all candidates without eos, so the beam shrinks with every finished target; line 124:
+#     alive = [(ids, total) for ids, total in best if ids[-1] != eos].
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+def log_softmax(z):
+    z = z - z.max(axis=-1, keepdims=True)
+    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+
+
+class DecoderBlock(Module):
+    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
+
+    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
+        -> y (..., T, d_model). backward returns dx, dmemory.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        h = self.norm1(x)
+        x1 = x + self.attention(h, h, mask)
+        x2 = x1 + self.cross_attention(self.norm2(x1), memory, memory_mask)
+        return x2 + self.feed_forward(self.norm3(x2))
+
+    def backward(self, dy):
+        dx2 = dy + self.norm3.backward(self.feed_forward.backward(dy))
+        dn2, dmemory = self.cross_attention.backward(dx2)
+        dx1 = dx2 + self.norm2.backward(dn2)
+        dq, dkv = self.attention.backward(dx1)
+        return dx1 + self.norm1.backward(dq + dkv), dmemory
+
+
+class EncoderDecoder(Module):
+    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
+
+    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
+        have one embedding, and a table of positions each. backward returns nothing.
+    """
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def encode(self, source):
+        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
+        visible = (source != self.pad_id)[:, np.newaxis, np.newaxis]
+        x = self.embedding(source) + self.source_positions.data[:source.shape[1]]
+        for block in self.encoder:
+            x = block(x, visible)
+        return self.encoder_norm(x), visible
+
+    def decode(self, target, memory, memory_mask):
+        """The logits (B, T, vocab_size) of what comes after each token of the target."""
+        T = target.shape[1]
+        x = self.embedding(target) + self.target_positions.data[:T]
+        for block in self.decoder:
+            x = block(x, memory, causal_mask(T), memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        memory, visible = self.encode(source)
+        return self.decode(target, memory, visible)
+
+    def backward(self, dlogits):
+        dx = self.decoder_norm.backward(self.output.backward(dlogits))
+        dmemory = None
+        for block in reversed(self.decoder):
+            dx, more = block.backward(dx)
+            dmemory = more if dmemory is None else dmemory + more
+        self.target_positions.grad[:dx.shape[1]] += dx.sum(0)
+        self.embedding.backward(dx)
+        dx = self.encoder_norm.backward(dmemory)
+        for block in reversed(self.encoder):
+            dx = block.backward(dx)
+        self.source_positions.grad[:dx.shape[1]] += dx.sum(0)
+        self.embedding.backward(dx)
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    """The best target of one source (S,) that the search finds: (list of ids, score).
+
+    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
+    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
+    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
+    more targets are finished. The ids of the result do not include bos, and the length counts eos.
+    """
+    memory, memory_mask = model.encode(np.asarray(source)[None])
+    alive, finished = [([bos], 0.0)], []
+    for length in range(1, max_len + 1):
+        candidates = []
+        for ids, total in alive:
+            logp = log_softmax(model.decode(np.array([ids]), memory, memory_mask)[0, -1])
+            for token, value in enumerate(logp):
+                candidates.append((ids + [token], total + float(value)))
+        best = sorted(candidates, key=lambda c: c[1], reverse=True)[:beam]
+        for ids, total in best:
+            if ids[-1] == eos or length == max_len:
+                finished.append((ids[1:], total / ((5 + length) / 6) ** alpha))
+        if len(finished) >= beam:
+            break
+        alive = [(ids, total) for ids, total in best if ids[-1] != eos]
+    model.forget()
+    return max(finished, key=lambda f: f[1])
+
+# === [-] score, used by beam_search, does not count the eos in the length of the penalty; line 16: length = len([i
+#     for i in ids if i != eos]).
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+def score(ids, total, eos, alpha):
+    length = len([i for i in ids if i != eos])
+    return total / ((5 + length) / 6) ** alpha
+
+
+class DecoderBlock(Module):
+    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
+
+    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
+        -> y (..., T, d_model). backward returns dx, dmemory.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        h = self.norm1(x)
+        a = x + self.attention(h, h, mask)
+        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
+        y = b + self.feed_forward(self.norm3(b))
+        return y
+
+    def backward(self, dy):
+        # y = b + feed_forward(norm3(b))
+        db = dy + self.norm3.backward(self.feed_forward.backward(dy))
+        # b = a + cross_attention(norm2(a), memory)
+        dnorm2, dmemory = self.cross_attention.backward(db)
+        da = db + self.norm2.backward(dnorm2)
+        # a = x + attention(h, h), h = norm1(x)
+        dh1, dh2 = self.attention.backward(da)
+        dx = da + self.norm1.backward(dh1 + dh2)
+        return dx, dmemory
+
+
+class EncoderDecoder(Module):
+    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
+
+    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
+        have one embedding, and a table of positions each. backward returns nothing.
+    """
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def encode(self, source):
+        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
+        B, S = source.shape
+        mask = np.not_equal(source, self.pad_id).reshape(B, 1, 1, S)
+        x = self.embedding(source) + self.source_positions.data[np.arange(S)]
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.encoder_norm(x), mask
+
+    def decode(self, target, memory, memory_mask):
+        """The logits (B, T, vocab_size) of what comes after each token of the target."""
+        B, T = target.shape
+        x = self.embedding(target) + self.target_positions.data[np.arange(T)]
+        mask = causal_mask(T)
+        for block in self.decoder:
+            x = block(x, memory, mask, memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        memory, memory_mask = self.encode(source)
+        return self.decode(target, memory, memory_mask)
+
+    def backward(self, dlogits):
+        dx = self.decoder_norm.backward(self.output.backward(dlogits))
+        dmemory = []
+        for block in self.decoder[::-1]:
+            dx, dm = block.backward(dx)
+            dmemory.append(dm)
+        self.embedding.backward(dx)
+        for t in range(dx.shape[1]):
+            self.target_positions.grad[t] += dx[:, t].sum(axis=0)
+        dx = self.encoder_norm.backward(np.sum(dmemory, axis=0))
+        for block in self.encoder[::-1]:
+            dx = block.backward(dx)
+        self.embedding.backward(dx)
+        for s in range(dx.shape[1]):
+            self.source_positions.grad[s] += dx[:, s].sum(axis=0)
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    """The best target of one source (S,) that the search finds: (list of ids, score).
+
+    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
+    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
+    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
+    more targets are finished. The ids of the result do not include bos, and the length counts eos.
+    """
+    memory, memory_mask = model.encode(np.asarray(source)[None, :])
+    hypotheses, finished = [[bos]], []
+    sums = [0.0]
+    for step in range(1, max_len + 1):
+        rows = []
+        for ids, total in zip(hypotheses, sums):
+            z = model.decode(np.array([ids]), memory, memory_mask)[0, -1]
+            z = z - z.max()
+            rows.append(total + z - np.log(np.exp(z).sum()))
+        table = np.array(rows)
+        V = table.shape[1]
+        order = np.argsort(-table, axis=None, kind="stable")
+        for flat in order[:beam]:
+            ids = hypotheses[flat // V] + [int(flat % V)]
+            if ids[-1] == eos or step == max_len:
+                total = float(table.flat[flat])
+                finished.append((ids[1:], score(ids, total, eos, alpha)))
+        if len(finished) >= beam:
+            break
+        going = [flat for flat in order if flat % V != eos][:beam]
+        sums = [float(table.flat[flat]) for flat in going]
+        hypotheses = [hypotheses[flat // V] + [int(flat % V)] for flat in going]
+    model.forget()
+    return max(finished, key=lambda f: f[1])
+
+# === [ED-1] EncoderDecoder.backward, line 86: dmemory is overwritten by each decoder block instead of summed: only
+#     the first decoder block's gradient reaches the encoder (right for num_layers = 1).
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+class DecoderBlock(Module):
+    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
+
+    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
+        -> y (..., T, d_model). backward returns dx, dmemory.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        h = self.norm1(x)
+        x = x + self.attention(h, h, mask)
+        x = x + self.cross_attention(self.norm2(x), memory, memory_mask)
+        return x + self.feed_forward(self.norm3(x))
+
+    def backward(self, dy):
+        d = dy + self.norm3.backward(self.feed_forward.backward(dy))
+        dh, dmemory = self.cross_attention.backward(d)
+        d = d + self.norm2.backward(dh)
+        d = d + self.norm1.backward(sum(self.attention.backward(d)))
+        return d, dmemory
+
+
+class EncoderDecoder(Module):
+    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
+
+    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
+        have one embedding, and a table of positions each. backward returns nothing.
+    """
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def encode(self, source):
+        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
+        visible = (source != self.pad_id)[:, None, None, :]
+        x = self.embedding(source) + self.source_positions.data[:source.shape[1]]
+        for block in self.encoder:
+            x = block(x, visible)
+        return self.encoder_norm(x), visible
+
+    def decode(self, target, memory, memory_mask):
+        """The logits (B, T, vocab_size) of what comes after each token of the target."""
+        T = target.shape[1]
+        x = self.embedding(target) + self.target_positions.data[:T]
+        for block in self.decoder:
+            x = block(x, memory, causal_mask(T), memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        memory, memory_mask = self.encode(source)
+        return self.decode(target, memory, memory_mask)
+
+    def backward(self, dlogits):
+        dx = self.output.backward(dlogits)
+        dx = self.decoder_norm.backward(dx)
+        for block in reversed(self.decoder):
+            dx, dmemory = block.backward(dx)
+        self.target_positions.grad[:dx.shape[1]] += dx.sum(axis=0)
+        self.embedding.backward(dx)
+
+        dx = self.encoder_norm.backward(dmemory)
+        for block in reversed(self.encoder):
+            dx = block.backward(dx)
+        self.source_positions.grad[:dx.shape[1]] += dx.sum(axis=0)
+        self.embedding.backward(dx)
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    """The best target of one source (S,) that the search finds: (list of ids, score).
+
+    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
+    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
+    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
+    more targets are finished. The ids of the result do not include bos, and the length counts eos.
+    """
+    memory, memory_mask = model.encode(np.asarray(source)[None, :])
+    unfinished = [([bos], 0.0)]
+    finished = []
+    for length in range(1, max_len + 1):
+        candidates = []
+        for ids, total in unfinished:
+            logits = model.decode(np.array([ids]), memory, memory_mask)[0, -1]
+            shifted = logits - logits.max()
+            log_p = shifted - np.log(np.exp(shifted).sum())
+            candidates += [(total + float(log_p[v]), ids + [v]) for v in range(len(log_p))]
+        candidates.sort(key=lambda candidate: candidate[0], reverse=True)
+        for total, ids in candidates[:beam]:
+            if ids[-1] == eos or length == max_len:
+                finished.append((total / ((5 + length) / 6) ** alpha, ids[1:]))
+        if len(finished) >= beam:
+            break
+        unfinished = [(ids, total) for total, ids in candidates if ids[-1] != eos][:beam]
+    model.forget()
+    score, ids = max(finished, key=lambda entry: entry[0])
+    return ids, score
+
+# === [BEAM-7] beam_search, line 129: only those of the first beam candidates that do not end in eos go on, so the
+#     beam shrinks after each finished hypothesis, instead of the first beam of all candidates without eos: result
+#     differs only sometimes (about 1 to 4 % of random tables with alpha 1 to 2, under 1 % with 0.6).
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+class DecoderBlock(Module):
+    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
+
+    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
+        -> y (..., T, d_model). backward returns dx, dmemory.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        h = self.norm1(x)
+        x = x + self.attention(h, h, mask)
+        h = self.norm2(x)
+        x = x + self.cross_attention(h, memory, memory_mask)
+        h = self.norm3(x)
+        return x + self.feed_forward(h)
+
+    def backward(self, dy):
+        dx = dy + self.norm3.backward(self.feed_forward.backward(dy))
+        dh, dmemory = self.cross_attention.backward(dx)
+        dx = dx + self.norm2.backward(dh)
+        dq, dkv = self.attention.backward(dx)
+        dx = dx + self.norm1.backward(dq + dkv)
+        return dx, dmemory
+
+
+class EncoderDecoder(Module):
+    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
+
+    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
+        have one embedding, and a table of positions each. backward returns nothing.
+    """
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def encode(self, source):
+        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
+        seen = source != self.pad_id
+        seen = seen.reshape(seen.shape[0], 1, 1, seen.shape[1])
+        x = self.embedding(source) + self.source_positions.data[:source.shape[1]]
+        for block in self.encoder:
+            x = block(x, seen)
+        return self.encoder_norm(x), seen
+
+    def decode(self, target, memory, memory_mask):
+        """The logits (B, T, vocab_size) of what comes after each token of the target."""
+        T = target.shape[1]
+        causal = causal_mask(T)
+        x = self.embedding(target) + self.target_positions.data[:T]
+        for block in self.decoder:
+            x = block(x, memory, causal, memory_mask)
+        x = self.decoder_norm(x)
+        return self.output(x)
+
+    def forward(self, source, target):
+        memory, seen = self.encode(source)
+        return self.decode(target, memory, seen)
+
+    def backward(self, dlogits):
+        d = self.decoder_norm.backward(self.output.backward(dlogits))
+        dmemory = None
+        for block in reversed(self.decoder):
+            d, part = block.backward(d)
+            dmemory = part if dmemory is None else dmemory + part
+        T = d.shape[1]
+        self.target_positions.grad[:T] += d.sum(axis=0)
+        self.embedding.backward(d)
+        d = self.encoder_norm.backward(dmemory)
+        for block in reversed(self.encoder):
+            d = block.backward(d)
+        S = d.shape[1]
+        self.source_positions.grad[:S] += d.sum(axis=0)
+        self.embedding.backward(d)
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    """The best target of one source (S,) that the search finds: (list of ids, score).
+
+    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
+    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
+    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
+    more targets are finished. The ids of the result do not include bos, and the length counts eos.
+    """
+    memory, seen = model.encode(np.array([source]))
+    beams = [(0.0, [bos])]
+    done = []
+    for length in range(1, max_len + 1):
+        options = []
+        for total, ids in beams:
+            z = model.decode(np.array([ids]), memory, seen)[0][-1]
+            z = z - np.max(z)
+            logs = z - np.log(np.sum(np.exp(z)))
+            options += [(total + float(log), ids + [token]) for token, log in enumerate(logs)]
+        options.sort(key=lambda option: -option[0])
+        beams = []
+        for total, ids in options[:beam]:
+            if ids[-1] == eos or length == max_len:
+                done.append((ids[1:], total / ((5 + length) / 6) ** alpha))
+            else:
+                beams.append((total, ids))
+        if len(done) >= beam:
+            break
+    model.forget()
+    return max(done, key=lambda entry: entry[1])
+
+# === [ED-1] EncoderDecoder.backward overwrites dmemory in the loop, so only the gradient of the first decoder block
+#     reaches the encoder, instead of the sum over all blocks; right for one layer (line 92: dx, dmemory =
+#     block.backward(dx))
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+def log_softmax(z):
+    z = z - z.max(axis=-1, keepdims=True)
+    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+
+
+class DecoderBlock(Module):
+    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
+
+    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
+        -> y (..., T, d_model). backward returns dx, dmemory.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        h = self.norm1(x)
+        a = x + self.attention(h, h, mask)
+        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
+        return b + self.feed_forward(self.norm3(b))
+
+    def backward(self, dy):
+        db = dy + self.norm3.backward(self.feed_forward.backward(dy))
+        dn, dmemory = self.cross_attention.backward(db)
+        da = db + self.norm2.backward(dn)
+        dq, dkv = self.attention.backward(da)
+        return da + self.norm1.backward(dq + dkv), dmemory
+
+
+class EncoderDecoder(Module):
+    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
+
+    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
+        have one embedding, and a table of positions each. backward returns nothing.
+    """
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def encode(self, source):
+        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
+        S = source.shape[1]
+        mask = (source != self.pad_id)[:, None, None, :]
+        x = self.embedding(source) + self.source_positions.data[:S]
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.encoder_norm(x), mask
+
+    def decode(self, target, memory, memory_mask):
+        """The logits (B, T, vocab_size) of what comes after each token of the target."""
+        T = target.shape[1]
+        x = self.embedding(target) + self.target_positions.data[:T]
+        causal = causal_mask(T)
+        for block in self.decoder:
+            x = block(x, memory, causal, memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        return self.decode(target, *self.encode(source))
+
+    def backward(self, dlogits):
+        dx = self.output.backward(dlogits)
+        dx = self.decoder_norm.backward(dx)
+        for block in reversed(self.decoder):
+            dx, dmemory = block.backward(dx)
+        T = dx.shape[1]
+        self.target_positions.grad[:T] += dx.sum(axis=0)
+        self.embedding.backward(dx)
+        dsource = self.encoder_norm.backward(dmemory)
+        for block in reversed(self.encoder):
+            dsource = block.backward(dsource)
+        S = dsource.shape[1]
+        self.source_positions.grad[:S] += dsource.sum(axis=0)
+        self.embedding.backward(dsource)
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    """The best target of one source (S,) that the search finds: (list of ids, score).
+
+    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
+    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
+    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
+    more targets are finished. The ids of the result do not include bos, and the length counts eos.
+    """
+    memory, memory_mask = model.encode(source[np.newaxis])
+    unfinished = [([bos], 0.0)]
+    finished = []
+    for length in range(1, max_len + 1):
+        n = len(unfinished)
+        logits = model.decode(np.array([ids for ids, _ in unfinished]), np.repeat(memory, n, axis=0),
+                              np.repeat(memory_mask, n, axis=0))
+        log_p = log_softmax(logits[:, -1])
+        candidates = [(ids + [token], total + float(log_p[row, token]))
+                      for row, (ids, total) in enumerate(unfinished) for token in range(log_p.shape[1])]
+        candidates.sort(key=lambda candidate: candidate[1], reverse=True)
+        for ids, total in candidates[:beam]:
+            if ids[-1] == eos or length == max_len:
+                finished.append((ids[1:], total / ((5 + length) / 6) ** alpha))
+        if len(finished) >= beam:
+            break
+        unfinished = [candidate for candidate in candidates if candidate[0][-1] != eos][:beam]
+    model.forget()
+    return max(finished, key=lambda pair: pair[1])
+
+# === [ED-11] EncoderDecoder.backward calls embedding.backward first for the source and then for the target, but the
+#     latest use on the stack is the target: the gradients go to the rows of the other text (error if S and T differ)
+#     (line 99: for table, d in ((self.source_positions, dsource), (self.target_positions, dtarget)):)
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+def log_softmax(z):
+    z = z - z.max(axis=-1, keepdims=True)
+    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+
+
+class DecoderBlock(Module):
+    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
+
+    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
+        -> y (..., T, d_model). backward returns dx, dmemory.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        h1 = self.norm1(x)
+        x = x + self.attention(h1, h1, mask)
+        x = x + self.cross_attention(self.norm2(x), memory, memory_mask)
+        x = x + self.feed_forward(self.norm3(x))
+        return x
+
+    def backward(self, dy):
+        dx = dy + self.norm3.backward(self.feed_forward.backward(dy))
+        dquery, dmemory = self.cross_attention.backward(dx)
+        dx = dx + self.norm2.backward(dquery)
+        dx = dx + self.norm1.backward(np.add(*self.attention.backward(dx)))
+        return dx, dmemory
+
+
+class EncoderDecoder(Module):
+    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
+
+    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
+        have one embedding, and a table of positions each. backward returns nothing.
+    """
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def encode(self, source):
+        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
+        S = source.shape[1]
+        mask = (source != self.pad_id)[:, None, None, :]
+        x = self.embedding(source) + self.source_positions.data[:S]
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.encoder_norm(x), mask
+
+    def decode(self, target, memory, memory_mask):
+        """The logits (B, T, vocab_size) of what comes after each token of the target."""
+        T = target.shape[1]
+        x = self.embedding(target) + self.target_positions.data[:T]
+        causal = causal_mask(T)
+        for block in self.decoder:
+            x = block(x, memory, causal, memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        return self.decode(target, *self.encode(source))
+
+    def backward(self, dlogits):
+        dtarget = self.decoder_norm.backward(self.output.backward(dlogits))
+        dmemory = 0
+        for block in reversed(self.decoder):
+            dtarget, from_block = block.backward(dtarget)
+            dmemory = dmemory + from_block
+        dsource = self.encoder_norm.backward(dmemory)
+        for block in reversed(self.encoder):
+            dsource = block.backward(dsource)
+        # both ends of the model: embedding and positions
+        for table, d in ((self.source_positions, dsource), (self.target_positions, dtarget)):
+            self.embedding.backward(d)
+            table.grad[:d.shape[1]] += d.sum(axis=0)
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    """The best target of one source (S,) that the search finds: (list of ids, score).
+
+    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
+    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
+    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
+    more targets are finished. The ids of the result do not include bos, and the length counts eos.
+    """
+    memory, memory_mask = model.encode(source[np.newaxis])
+    unfinished = [([bos], 0.0)]
+    finished = []
+    for length in range(1, max_len + 1):
+        n = len(unfinished)
+        logits = model.decode(np.array([ids for ids, _ in unfinished]), np.repeat(memory, n, axis=0),
+                              np.repeat(memory_mask, n, axis=0))
+        log_p = log_softmax(logits[:, -1])
+        candidates = [(ids + [token], total + float(log_p[row, token]))
+                      for row, (ids, total) in enumerate(unfinished) for token in range(log_p.shape[1])]
+        candidates.sort(key=lambda candidate: candidate[1], reverse=True)
+        for ids, total in candidates[:beam]:
+            if ids[-1] == eos or length == max_len:
+                finished.append((ids[1:], total / ((5 + length) / 6) ** alpha))
+        if len(finished) >= beam:
+            break
+        unfinished = [candidate for candidate in candidates if candidate[0][-1] != eos][:beam]
+    model.forget()
+    return max(finished, key=lambda pair: pair[1])
+
+# === [BEAM-7] beam_search goes on only with those of the first beam candidates that do not end in eos, so the beam
+#     shrinks with each finished hypothesis, instead of with the first beam of all candidates without eos (line 126:
+#     hypotheses.append((ids, total)))
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+def log_softmax(z):
+    z = z - z.max(axis=-1, keepdims=True)
+    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+
+
+class DecoderBlock(Module):
+    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
+
+    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
+        -> y (..., T, d_model). backward returns dx, dmemory.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        h = self.norm1(x)
+        a = x + self.attention(h, h, mask)
+        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
+        return b + self.feed_forward(self.norm3(b))
+
+    def backward(self, dy):
+        db = dy + self.norm3.backward(self.feed_forward.backward(dy))
+        dn, dmemory = self.cross_attention.backward(db)
+        da = db + self.norm2.backward(dn)
+        dq, dkv = self.attention.backward(da)
+        return da + self.norm1.backward(dq + dkv), dmemory
+
+
+class EncoderDecoder(Module):
+    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
+
+    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
+        have one embedding, and a table of positions each. backward returns nothing.
+    """
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def encode(self, source):
+        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
+        visible = source != self.pad_id
+        memory = self.embedding(source) + self.source_positions.data[:source.shape[-1]]
+        mask = visible.reshape(len(source), 1, 1, -1)
+        for block in self.encoder:
+            memory = block(memory, mask)
+        memory = self.encoder_norm(memory)
+        return memory, mask
+
+    def decode(self, target, memory, memory_mask):
+        """The logits (B, T, vocab_size) of what comes after each token of the target."""
+        T = target.shape[1]
+        x = self.embedding(target) + self.target_positions.data[:T]
+        causal = causal_mask(T)
+        for block in self.decoder:
+            x = block(x, memory, causal, memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        return self.decode(target, *self.encode(source))
+
+    def backward(self, dlogits):
+        d = self.decoder_norm.backward(self.output.backward(dlogits))
+        dmemory = None
+        for block in self.decoder[::-1]:
+            d, dm = block.backward(d)
+            dmemory = dm if dmemory is None else dmemory + dm
+        self.target_positions.grad[:d.shape[1]] += d.sum(axis=0)
+        self.embedding.backward(d)
+        d = self.encoder_norm.backward(dmemory)
+        for block in self.encoder[::-1]:
+            d = block.backward(d)
+        self.source_positions.grad[:d.shape[1]] += d.sum(axis=0)
+        self.embedding.backward(d)
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    """The best target of one source (S,) that the search finds: (list of ids, score).
+
+    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
+    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
+    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
+    more targets are finished. The ids of the result do not include bos, and the length counts eos.
+    """
+    memory, memory_mask = model.encode(np.array([source]))
+    hypotheses, finished = [([], 0.0)], []
+    for length in range(1, max_len + 1):
+        candidates = []
+        for ids, total in hypotheses:
+            logits = model.decode(np.array([[bos] + ids]), memory, memory_mask)
+            for token, log_p in enumerate(log_softmax(logits[0, -1])):
+                candidates.append((total + float(log_p), ids + [token]))
+        candidates.sort(key=lambda candidate: -candidate[0])
+        hypotheses = []
+        for total, ids in candidates[:beam]:
+            if ids[-1] == eos or length == max_len:
+                finished.append((total / ((5 + length) / 6) ** alpha, ids))
+            else:
+                hypotheses.append((ids, total))
+        if len(finished) >= beam or not hypotheses:
+            break
+    model.forget()
+    score, ids = max(finished, key=lambda item: item[0])
+    return ids, score
+
+# === [BEAM-7] beam_search, lines 101-106, continues only those of the first beam candidates that do not end in eos,
+#     so the beam shrinks with each finished text, instead of the first beam of all candidates without eos; the result
+#     differs only sometimes (mostly with alpha 2 or more; page example passes).
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+class DecoderBlock(Module):
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        h = self.norm1(x)
+        x = x + self.attention(h, h, mask)
+        x = x + self.cross_attention(self.norm2(x), memory, memory_mask)
+        x = x + self.feed_forward(self.norm3(x))
+        return x
+
+    def backward(self, dy):
+        d = dy + self.norm3.backward(self.feed_forward.backward(dy))
+        dquery, dmemory = self.cross_attention.backward(d)
+        d = d + self.norm2.backward(dquery)
+        dh = sum(self.attention.backward(d))
+        return d + self.norm1.backward(dh), dmemory
+
+
+class EncoderDecoder(Module):
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def encode(self, source):
+        mask = np.not_equal(source, self.pad_id)[:, np.newaxis, np.newaxis, :]
+        x = self.embedding(source) + self.source_positions.data[:source.shape[1]]
+        for layer in self.encoder:
+            x = layer(x, mask)
+        return self.encoder_norm(x), mask
+
+    def decode(self, target, memory, memory_mask):
+        T = target.shape[1]
+        x = self.embedding(target) + self.target_positions.data[:T]
+        for layer in self.decoder:
+            x = layer(x, memory, causal_mask(T), memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        return self.decode(target, *self.encode(source))
+
+    def backward(self, dlogits):
+        d = self.decoder_norm.backward(self.output.backward(dlogits))
+        grads = []
+        for layer in reversed(self.decoder):
+            d, dmem = layer.backward(d)
+            grads.append(dmem)
+        self.embedding.backward(d)
+        self.target_positions.grad[:d.shape[1]] += d.sum(0)
+        d = self.encoder_norm.backward(sum(grads))
+        for layer in reversed(self.encoder):
+            d = layer.backward(d)
+        self.embedding.backward(d)
+        self.source_positions.grad[:d.shape[1]] += d.sum(0)
+
+
+def log_softmax(z):
+    z = z - z.max()
+    return z - np.log(np.exp(z).sum())
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    memory, memory_mask = model.encode(source[None, :])
+    beams = [([bos], 0.0)]
+    finished = []
+    for length in range(1, max_len + 1):
+        candidates = []
+        for tokens, score in beams:
+            logp = log_softmax(model.decode(np.array([tokens]), memory, memory_mask)[0, -1])
+            for token in range(len(logp)):
+                candidates.append((tokens + [token], score + float(logp[token])))
+        candidates.sort(key=lambda c: c[1], reverse=True)
+        beams = []
+        for tokens, score in candidates[:beam]:         # keep the best `beam` of all
+            if tokens[-1] == eos or length == max_len:
+                finished.append((tokens[1:], score / ((5 + length) / 6) ** alpha))
+            else:
+                beams.append((tokens, score))
+        if len(finished) >= beam or not beams:
+            break
+    model.forget()
+    return max(finished, key=lambda f: f[1])
+
+# === [ED-1] EncoderDecoder.backward, lines 86-90, overwrites dmemory in the loop, so the encoder gets only the
+#     gradient of the first decoder block and not the sum over all blocks; right for one layer.
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+class DecoderBlock(Module):
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        normed = self.norm1(x)
+        a = x + self.attention(normed, normed, mask)
+        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
+        return b + self.feed_forward(self.norm3(b))
+
+    def backward(self, dy):
+        # feed-forward
+        db = self.feed_forward.backward(dy)
+        db = self.norm3.backward(db) + dy
+        # cross-attention
+        dn, dmemory = self.cross_attention.backward(db)
+        da = self.norm2.backward(dn) + db
+        # self-attention
+        dq, dkv = self.attention.backward(da)
+        dx = self.norm1.backward(dq + dkv) + da
+        return dx, dmemory
+
+
+class EncoderDecoder(Module):
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def embed(self, ids, table):
+        return self.embedding(ids) + table.data[:ids.shape[-1]]
+
+    def embed_backward(self, dx, table):
+        self.embedding.backward(dx)
+        table.grad[:dx.shape[-2]] += np.einsum("btd->td", dx)
+
+    def encode(self, source):
+        B, S = source.shape
+        src_mask = (source != self.pad_id).reshape(B, 1, 1, S)
+        x = self.embed(source, self.source_positions)
+        for block in self.encoder:
+            x = block(x, src_mask)
+        return self.encoder_norm(x), src_mask
+
+    def decode(self, target, memory, memory_mask):
+        tgt_mask = causal_mask(target.shape[-1])
+        x = self.embed(target, self.target_positions)
+        for block in self.decoder:
+            x = block(x, memory, tgt_mask, memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        memory, src_mask = self.encode(source)
+        return self.decode(target, memory, src_mask)
+
+    def backward(self, dlogits):
+        dx = self.output.backward(dlogits)
+        dx = self.decoder_norm.backward(dx)
+        for block in self.decoder[::-1]:
+            dx, dmemory = block.backward(dx)
+        self.embed_backward(dx, self.target_positions)
+        # on to the encoder
+        dx = self.encoder_norm.backward(dmemory)
+        for block in self.encoder[::-1]:
+            dx = block.backward(dx)
+        self.embed_backward(dx, self.source_positions)
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    memory, mask = model.encode(np.asarray(source)[None])
+    alive, done = {(bos,): 0.0}, {}
+    for length in range(1, max_len + 1):
+        grown = {}
+        for ids, total in alive.items():
+            z = model.decode(np.array([ids]), memory, mask)[0, -1]
+            z = z - z.max()
+            logp = z - np.log(np.sum(np.exp(z)))
+            grown.update({ids + (token,): total + float(value) for token, value in enumerate(logp)})
+        ranked = sorted(grown, key=grown.get, reverse=True)
+        penalty = ((5 + length) / 6) ** alpha
+        for ids in ranked[:beam]:
+            if ids[-1] == eos or length == max_len:
+                done[ids] = grown[ids] / penalty
+        if len(done) >= beam:
+            break
+        alive = {ids: grown[ids] for ids in [ids for ids in ranked if ids[-1] != eos][:beam]}
+    model.forget()
+    best = max(done, key=done.get)
+    return list(best[1:]), done[best]
+
+# === [-] topk, line 93 (used in beam_search), calls np.argpartition(-scores, k - 1), which raises ValueError when
+#     beam is larger than the number of candidates, such as beam > V at length 1.
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+class DecoderBlock(Module):
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        def self_attention(h):
+            return self.attention(h, h, mask)
+
+        def read_memory(h):
+            return self.cross_attention(h, memory, memory_mask)
+
+        for norm, sublayer in ((self.norm1, self_attention), (self.norm2, read_memory), (self.norm3, self.feed_forward)):
+            x = x + sublayer(norm(x))
+        return x
+
+    def backward(self, dy):
+        dx = dy + self.norm3.backward(self.feed_forward.backward(dy))
+        dh, dmemory = self.cross_attention.backward(dx)
+        dx = dx + self.norm2.backward(dh)
+        dh, dh2 = self.attention.backward(dx)
+        dx = dx + self.norm1.backward(dh + dh2)
+        return dx, dmemory
+
+
+class EncoderDecoder(Module):
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def encode(self, source):
+        x = self.embedding(source) + self.source_positions.data[np.arange(source.shape[1])]
+        mask = (source != self.pad_id)[:, None, None]
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.encoder_norm(x), mask
+
+    def decode(self, target, memory, memory_mask):
+        x = self.embedding(target) + self.target_positions.data[np.arange(target.shape[1])]
+        mask = causal_mask(target.shape[1])
+        for block in self.decoder:
+            x = block(x, memory, mask, memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        memory, mask = self.encode(source)
+        return self.decode(target, memory, mask)
+
+    def backward(self, dlogits):
+        dx = self.decoder_norm.backward(self.output.backward(dlogits))
+        dmemory = None
+        for block in reversed(self.decoder):
+            dx, part = block.backward(dx)
+            dmemory = part if dmemory is None else dmemory + part
+        self.target_positions.grad[:dx.shape[1]] += np.sum(dx, axis=0)
+        self.embedding.backward(dx)
+        dx = self.encoder_norm.backward(dmemory)
+        for block in reversed(self.encoder):
+            dx = block.backward(dx)
+        self.source_positions.grad[:dx.shape[1]] += np.sum(dx, axis=0)
+        self.embedding.backward(dx)
+
+
+def topk(scores, k):
+    """The indices of the k largest numbers, the largest first."""
+    best = np.argpartition(-scores, k - 1)[:k]
+    return best[np.argsort(-scores[best])]
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    memory, mask = model.encode(source[None])
+    texts, sums, finished = np.array([[bos]]), np.zeros(1), []
+    for length in range(1, max_len + 1):
+        n = len(texts)
+        logits = model.decode(texts, np.repeat(memory, n, axis=0), np.repeat(mask, n, axis=0))[:, -1]
+        logits = logits - logits.max(-1, keepdims=True)
+        logp = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        V = logp.shape[-1]
+        total = (sums[:, None] + logp).reshape(-1)
+        for c in topk(total, beam):
+            row, token = divmod(int(c), V)
+            if token == eos or length == max_len:
+                ids = [int(i) for i in texts[row, 1:]] + [token]
+                finished.append((ids, float(total[c]) / ((5 + length) / 6) ** alpha))
+        if len(finished) >= beam:
+            break
+        # the best ones that go on
+        total[eos::V] = -np.inf
+        keep = topk(total, beam)
+        keep = keep[np.isfinite(total[keep])]
+        texts = np.concatenate([texts[keep // V], (keep % V)[:, None]], axis=1)
+        sums = total[keep]
+    model.forget()
+    return max(finished, key=lambda item: item[1])
