@@ -290,8 +290,9 @@ def continue_prompt(arguments, program):
     if found.agrees:
         print(f"The library continues with the same {count} tokens.")
         return 0
-    print(wrap(f"The library continues with other tokens, from the new token {found.first_difference} on. Either a stage is "
-               "wrong that is not passed, or two tokens are equally likely up to rounding."))
+    print(wrap(f"The library continues with other tokens, from the new token {found.first_difference} on. Two tokens may be "
+               "equally likely up to rounding. Otherwise your program differs in something that the cases do not show; try "
+               "numpy-transformer build check all --seed 1."))
     return 1
 
 

@@ -67,7 +67,7 @@ class StageJudge:
         from ..course.stages.check import answer_keys
         from ..course.stages.files import program_of
         keys, program = answer_keys(result.stage.number, self.seed), program_of(files, result.mine)
-        rest = keys[[key.exercise for key in keys].index(result.part) + 1:]
+        rest = keys[[key.exercise.number for key in keys].index(result.part.number) + 1:]
         tasks = [ProgramTask(key.exercise, key.cases, result.stage.file) for key in rest]
         return all(judge(key, run(program, task)).right for key, task in zip(rest, tasks))
 

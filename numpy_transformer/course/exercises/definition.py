@@ -154,6 +154,11 @@ class Exercise:
         return ()
 
     @property
+    def stored(self):
+        """Attributes of the student's objects, such as "weight.grad", that are outputs as well as what the roots return."""
+        return ()
+
+    @property
     def file(self):
         """The name of the student's file, such as ex01_2_softmax_backward.py."""
         words = re.sub(r"(?<!^)([A-Z])", r"_\1", self.name).lower()

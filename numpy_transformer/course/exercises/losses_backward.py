@@ -66,6 +66,7 @@ EXERCISES = [
             Mistake("SMF-3", {"z.max(-1, keepdims=True)": "z.max(0)", "p.sum(-1, keepdims=True)": "p.sum(0)"}),
             Mistake("SMF-12", {"    p = p / p.sum(-1, keepdims=True)\n": ""}),
             Mistake("CE-11e", {"targets != ignore_id": "targets >= 0"}),
+            Mistake("CE-12i", {"smoothing / z.shape[-1]": "0"}),
             Mistake("CE-12h", {
                 "smoothing / z.shape[-1]": "(1 - smoothing) / z.shape[-1]",
                 "+= 1 - smoothing": "+= smoothing"}),

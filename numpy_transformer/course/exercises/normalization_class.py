@@ -100,6 +100,9 @@ EXERCISES = [
             Mistake("LN-20j", {
                 "self.saved.append((x_hat, std))":
                     "self.gamma.grad[:] = 0\n        self.beta.grad[:] = 0\n        self.saved.append((x_hat, std))"}),
+            Mistake("LN-21", {
+                "        axes = tuple(": "        dy = self.gamma.data * dy\n        axes = tuple(",
+                "g = self.gamma.data * dy": "g = dy"}),
             Mistake("LN-11a", {"(dy * x_hat).sum": "dy.sum"}),
             Mistake("LN-11b", {
                 "append((x_hat, std))": "append((x_hat, std, x))",

@@ -52,7 +52,9 @@ def decaying_first(rng):
     vector = decaying(rng, SimpleNamespace(lead=(), D=5))
     still = rng.standard_normal((3, 4)), *np.zeros((3, 3, 4)), 1, 0.1, 0.9, 0.999, 1e-8, 0.1
     first = [(note, (*inputs, 0.1)) for note, inputs in first_steps(rng) if note != "vector"]
-    return [*first, ("vector", vector), ("gradients_0_so", still)]
+    ordinary = decaying(rng, SimpleNamespace(lead=(3,), D=5))
+    rare = (ordinary[0], ordinary[1] * (rng.random((3, 5)) < 0.6), *ordinary[2:])
+    return [*first, ("vector", vector), ("gradients_0_so", still), ("some_gradients_0", rare)]
 
 
 def by_adam(w, g, m, v, t, lr, beta1, beta2, eps):
@@ -132,6 +134,7 @@ EXERCISES = [
                 "m / (1 - beta1 ** t)": "m / (1 - beta2 ** t)",
                 "v / (1 - beta2 ** t)": "v / (1 - beta1 ** t)"}),
             Mistake("ADM-9a", {"np.sqrt(v_hat) + eps": "np.sqrt(v_hat + eps)"}),
+            Mistake("ADM-23", {"return w, m, v": "w = np.where(g == 0, decayed, w)\n    return w, m, v"}),
             Mistake("ADM-9b", {"np.sqrt(v_hat) + eps": "np.sqrt(v_hat)"}),
             Mistake("ADM-9c", {"(np.sqrt(v_hat) + eps)": "((np.sqrt(v) + eps) / math.sqrt(1 - beta2 ** t))"}),
             Mistake("ADM-9d", {"(np.sqrt(v_hat) + eps)": "np.sqrt(v_hat) + eps"}),

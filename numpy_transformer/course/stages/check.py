@@ -35,7 +35,6 @@ class StageResult:
     Attributes:
         verdict : Verdict of the first check that failed, or of a stage that passed
         part : the StagePart that failed, or None
-        wrong : names of its outputs that are wrong, () if there are none to compare
         right : the functions and methods whose values are right in all parts before it
         gradients : {name: relative error} of the student's gradients beside differences of the student's forward
         bugs : bugs of the zoo that belong to the stage, which its cases show
@@ -47,7 +46,6 @@ class StageResult:
     stage: object
     verdict: Verdict
     part: object = None
-    wrong: tuple = ()
     right: tuple = ()
     gradients: dict = field(default_factory=dict)
     bugs: tuple = ()
@@ -152,14 +150,15 @@ def check_alone(stage, program, execute, seed):
             note = Message("stages/words.state.parameters", **verdict.note.values["parameters"].values)
             verdict = replace(verdict, note=note, lines=())
         if verdict.status != "pass":
-            verdict = explained(stage, keys, i, verdict, run, program, execute)
+            wrong = wrong_outputs(key, run)
+            part = replace(key.exercise, wrong=wrong)
+            verdict = explained(stage, keys, i, part, verdict, run, program, execute)
             named = verdict.mistakes or any(map(is_place, verdict.lines))
             gradients = {} if verdict.status != "fail" or named else check_gradients(stage, program, execute)
-            return StageResult(stage, verdict, key.exercise, wrong_outputs(key, run), tuple(right), gradients,
-                               printed=run.printed)
+            return StageResult(stage, verdict, part, tuple(right), gradients, printed=run.printed)
         right += [name for name in key.exercise.checks if name not in right]
     shown = tuple(bugs.shown_by(stage.number, keys))
-    result = StageResult(stage, verdict, None, (), tuple(right), check_gradients(stage, program, execute), shown,
+    result = StageResult(stage, verdict, None, tuple(right), check_gradients(stage, program, execute), shown,
                          printed=run.printed)
     wrong = [name for name, error in result.gradients.items() if not error < GRADIENT]
     if wrong:
@@ -179,8 +178,12 @@ def wrong_outputs(key, run):
     return tuple(key.exercise.outputs[j] for j in sorted(wrong))
 
 
-def explained(stage, keys, i, verdict, run, program, execute):
-    """Returns the Verdict on part i with the name of a bug of the zoo, or with the place of the mistake."""
+def explained(stage, keys, i, part, verdict, run, program, execute):
+    """Returns the Verdict on part i with the name of a bug of the zoo, or with the place of the mistake.
+
+    Parameters:
+        part : the part with the names of its outputs that are wrong
+    """
     if not is_unexplained(keys[i], verdict):
         return verdict
     named = bugs.named(stage.number, keys, i, keys[i].answers(run))
@@ -191,14 +194,27 @@ def explained(stage, keys, i, verdict, run, program, execute):
     changed = changed_in_between(keys[i], program, execute, stage.file)
     if changed:
         return replace(verdict, lines=(*verdict.lines, changed))
-    verdict = localize(keys[i], verdict, run, stage.file, lambda task: execute(program, task))
-    return replace(verdict, lines=tuple(line for line in verdict.lines if not is_praise(line)))
+    return placed(keys[i], part, verdict, run, lambda task: execute(program, replace(task, exercise=part)))
 
 
-def is_praise(line):
-    """Returns True for a line that says of a value only that it occurs in a correct solution: this is no place of a mistake."""
+def placed(key, part, verdict, run, execute):
+    """Returns the Verdict with the place of the mistake, if it can be found.
+
+    What localize.py says of an edit that makes some outputs right, or of a value that is returned in the wrong place, holds
+    for programs whose one call gives all outputs. A driver makes several calls, and after an error in one of them, nothing
+    is known about the outputs of the others.
+    """
+    verdict = localize(key, verdict, run, part.file, execute)
+    untold = ["places.value.correct", "places.value.result"] if part.drives else ["places.value.correct"]
+    if part.drives and any(answer.error for answer in key.answers(run)):
+        untold.append("places.edit.some")
+    return replace(verdict, lines=tuple(line for line in verdict.lines if not told_by(line).startswith(tuple(untold))))
+
+
+def told_by(line):
+    """Returns the kind of what a diagnosis says; "" for any other line."""
     said = line.values.get("said") if line.kind == DIAGNOSIS else None
-    return isinstance(said, Message) and said.kind.startswith("places.value.correct")
+    return said.kind if isinstance(said, Message) else ""
 
 
 def check_gradients(stage, program, execute):

@@ -69,12 +69,14 @@ class StagePart(Exercise):
         drives : function of drivers/, or None if the student's file has a function of the exercise's name
         checks : what it checks, such as "Linear.forward" and "Linear.backward"; names of what the student writes
         from_stage : True if the mistakes are edits of the stage's file; otherwise they are those of the exercise's solution
+        wrong : names of outputs: the mistake is looked for in what leads to these; (): to all
     """
 
     stage: int = 0
     drives: Callable = None
     checks: tuple = ()
     from_stage: bool = False
+    wrong: tuple = ()
 
     @property
     def texts(self):
@@ -104,6 +106,19 @@ class StagePart(Exercise):
 
     @property
     def roots(self):
+        if self.wrong and set(self.stored) == set(self.wrong):
+            return ()
+        return self.suspects
+
+    @property
+    def stored(self):
+        return tuple(name for name in self.wrong if name.endswith(".grad"))
+
+    @property
+    def suspects(self):
+        """The names in `checks` of what may be wrong: not of forward, if only gradients are."""
+        if self.wrong and all(map(is_gradient, self.wrong)):
+            return tuple(name for name in self.checks if not name.endswith(".forward")) or self.checks
         return self.checks
 
     @functools.cached_property
@@ -117,6 +132,12 @@ class StagePart(Exercise):
     @functools.cached_property
     def given_code(self):
         return {} if self.from_stage else super().given_code
+
+
+def is_gradient(name):
+    """Returns True for the name of an output that a backward gives, such as "second dx" and "up.weight.grad"."""
+    last = name.split()[-1]
+    return "grad" in name or (last.startswith("d") and len(last) > 1)
 
 
 def program_file_as_it_is(name):

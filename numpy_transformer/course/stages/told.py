@@ -99,23 +99,14 @@ def what_failed(result):
 
 def failed(result):
     """Returns the functions and methods of the part that failed; without forward, if only gradients are wrong."""
-    checks = list(result.part.checks)
-    if result.wrong and all(map(is_gradient, result.wrong)):
-        return [name for name in checks if not name.endswith(".forward")] or checks
-    return checks
-
-
-def is_gradient(name):
-    """Returns True for the name of an output that a backward gives, such as "second dx" and "up.weight.grad"."""
-    last = name.split()[-1]
-    return "grad" in name or (last.startswith("d") and len(last) > 1)
+    return list(result.part.suspects)
 
 
 def right_so_far(result):
     """Returns the functions and methods that were right in all that was compared."""
     if result.part is None or result.verdict.status == "todo":
         return list(result.right)
-    known = dict.fromkeys([*result.right, *(name for name in result.part.checks if result.wrong)])
+    known = dict.fromkeys([*result.right, *(name for name in result.part.checks if result.part.wrong)])
     return [name for name in known if name not in failed(result)]
 
 

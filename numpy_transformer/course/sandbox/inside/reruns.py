@@ -132,7 +132,7 @@ def record_values(program, cases, send, np):
             program.run(program.entry(names), case)
     roots = tracer.roots(program.job["name"], [method for method, _ in cases[0][1]], program.job["paths"])
     if program.job.get("roots"):
-        roots = tracer.returned_by(program.job["roots"])
+        roots = tracer.returned_by(program.job["roots"]) + tracer.stored_in(program.job["stored"])
     graph = {"nodes": [node.as_list() for node in tracer.nodes], "roots": roots}
     send(worker.NODES, 0, 0, json.dumps(graph).encode())
     rows = np.array(recorder.rows, float).reshape(-1, fingerprints.BEFORE + fingerprints.WIDTH)

@@ -231,13 +231,16 @@ class Tracer:
     def roots(self, name, methods, paths):
         """Returns [line, nodes] for each output: what a function returns, or a class's calls and its attributes."""
         names = [f"{name}.{method}" for method in methods] or [name]
-        attributes = [[0, sorted(self.feeds(ast.parse(f"self.{path}", mode="eval").body))] for path in paths]
-        return self.returned_by(names) + attributes
+        return self.returned_by(names) + self.stored_in(paths)
 
     def returned_by(self, names):
         """Returns [line, nodes] for each value that these functions and methods return."""
         return [[self.return_lines.get(each, 0), sorted(feeds)] for each in names
                 for feeds in self.returned.get(each) or [set()]]
+
+    def stored_in(self, paths):
+        """Returns [0, nodes] for each of these attributes of self."""
+        return [[0, sorted(self.feeds(ast.parse(f"self.{path}", mode="eval").body))] for path in paths]
 
 
 def place_of(item):

@@ -72,6 +72,15 @@ class PlainSteps:
             parameter.data = parameter.data - self.lr * parameter.grad
 
 
+def float32_training(w, xs, targets):
+    """Returns the bytes of a number of the weights after some steps, all of whose arrays are float32."""
+    model = LinearModel(np.array(w, np.float32))
+    optimizer = AdamW([model.slot])
+    batches = [(np.array(x, np.float32), np.array(target, np.float32)) for x, target in zip(xs, targets)]
+    train(model, SquaredLoss(), optimizer, batches, lambda n: learning_rate(n, 8, 4))
+    return np.array(model.slot.data.dtype.itemsize)
+
+
 def training_loop(w, xs, targets, rates, max_norm):
     model = LinearModel(w.copy())
     optimizer = PlainSteps([model.slot])

@@ -26,6 +26,7 @@ def draw_attention_twice(rng, n):
     shape = (batch[0], 1, 1, T) if len(batch) == 2 else (1, T)              # the same for all queries, or those of a text
     padding = rng.random(shape) < 0.7
     padding[..., 0] = True
+    k2 = np.where(np.swapaxes(np.atleast_2d(padding), -1, -2) if padding.ndim == 2 else padding[:, 0].mT[:, None], k2, 3000 * k2)
     return q, k, v, mask, dy, q2, k2, v2, padding, dy2
 
 
@@ -76,11 +77,14 @@ def stage_6():
             of_exercise(6, "07.2", checks=("merge_heads",)),
             of_exercise(6, "07.6", drivers.self_attention, both),
             of_exercise(6, "07.5", drivers.cross_attention_backward, both),
-            new_part(6, 5, drivers.padded_attention, both, draw_padded_attention, ("y", "dx", "dmemory", "dx for x as memory",
-                                                                                   "dmemory for x as memory", "gradients"), (
-                Mistake("MHA-5", {"return self.query.backward(merge_heads(dq)), dmemory":
-                                  "dx = self.query.backward(merge_heads(dq))\n        if dx.shape == dmemory.shape:\n"
-                                  "            return dx + dmemory, 0 * dmemory\n        return dx, dmemory"}),
+            new_part(6, 5, drivers.padded_attention, both, draw_padded_attention, ("y", "dx", "dmemory", "self dx",
+                                                                                   "self dmemory", "gradients"), (
+                Mistake("MHA-6", {"dq, dk, dv = self.attention.backward": "dq, dv, dk = self.attention.backward"}),
+                Mistake("MHA-5", {
+                    "        q = split_heads(self.query(x)": "        self.remember(x is memory)\n        q = split_heads(self.query(x)",
+                    "return self.query.backward(merge_heads(dq)), dmemory":
+                        "dx = self.query.backward(merge_heads(dq))\n"
+                        "        return (dx + dmemory, 0 * dmemory) if self.recall() else (dx, dmemory)"}),
                 Mistake("MHA-1", {"self.attention(q, k, v, mask)": "self.attention(q, k, v)"}),
                 Mistake("MHA-2", {"return self.query.backward(merge_heads(dq)), dmemory":
                                   "dx = self.query.backward(merge_heads(dq))\n        return dmemory, dx"}),
@@ -105,6 +109,10 @@ def stage_7():
         Mistake("BLK-3", {"return dx + self.norm1": "return dy + self.norm1"}),
         Mistake("BLK-4", {"self.attention.backward(dx)": "self.attention.backward(dy)"}),
         Mistake("BLK-5", {"self.norm1.backward(dquery + dmemory)": "self.norm1.backward(dquery)"}),
+        Mistake("BLK-14", {"self.norm1.backward(dquery + dmemory)": "self.norm1.backward(dmemory)"}),
+        Mistake("BLK-15", {
+            "h = self.norm1(x)\n        x = x + self.attention(h, h, mask)":
+                "x = x + self.attention(self.norm1(x), self.norm1(x), mask)"}),
         Mistake("BLK-6", {"self.attention(h, h, mask)": "self.attention(h, x, mask)"}),
         Mistake("BLK-7", {"self.attention(h, h, mask)": "self.attention(h, h)"}),
         Mistake("BLK-8", {"return x + self.feed_forward(self.norm2(x))": "return x + self.feed_forward(x)"}),

@@ -16,7 +16,7 @@ WORDS = {
     "  two  spaces and\na line": [" ", " two", " ", " spaces", " and", "\n", "a", " line"],
     "it's 2024's na\u00efve caf\u00e9": ["it", "'s", " 2024", "'s", " na\u00efve", " caf\u00e9"],
     "don't we'll": ["don", "'t", " we", "'ll"],
-    "alolo xab": ["alolo", " xab"],
+    "alolo xab aaaaa": ["alolo", " xab", " aaaaa"],
     "\u65e5\u672c 3.14_x": ["\u65e5\u672c", " 3", ".", "14", "_", "x"],
 }
 
@@ -83,8 +83,8 @@ def draw_tokenizer(rng, n):
 def overlapping_merges(rng):
     """Merges after which a token ends, and another begins, with the letters of a further merge: al o lo, not alo lo."""
     alphabet = [as_letters(bytes([byte])) for byte in range(256)]
-    pairs = ["a l", "l o", "x a", "a b"]
-    return [("overlapping", (["alolo xab"], [*alphabet, *(pair.replace(" ", "") for pair in pairs), "alo"], pairs))]
+    pairs = ["a l", "l o", "x a", "a b", "a a"]
+    return [("overlapping", (["alolo xab aaaaa"], [*alphabet, *(pair.replace(" ", "") for pair in pairs), "alo"], pairs))]
 
 
 def as_letters(text):
@@ -159,6 +159,13 @@ def stage_11():
                 Mistake("GPT-9", {"[f\"h.{i}.attn.c_attn.weight\"], 3": "[\"h.0.attn.c_attn.weight\"], 3"}),
                 Mistake("GPT-10", {"norm.eps = config[\"layer_norm_epsilon\"]":
                                    "norm.eps = norm.eps if name == \"ln_f\" else config[\"layer_norm_epsilon\"]"}),
+                Mistake("GPT-12", {
+                    "np.split(arrays[f\"h.{i}.attn.c_attn.weight\"], 3, axis=-1)":
+                        "[part.reshape(width, width) for part in np.moveaxis(arrays[f\"h.{i}.attn.c_attn.weight\"]"
+                        ".reshape(width, config[\"n_head\"], 3, -1), 2, 0)]",
+                    "np.split(arrays[f\"h.{i}.attn.c_attn.bias\"], 3)":
+                        "[part.ravel() for part in np.moveaxis(arrays[f\"h.{i}.attn.c_attn.bias\"]"
+                        ".reshape(config[\"n_head\"], 3, -1), 1, 0)]"}),
                 Mistake("GPT-11", {"norm.eps = config[\"layer_norm_epsilon\"]":
                                    "norm.eps = config[\"layer_norm_epsilon\"] if name == \"ln_f\" else norm.eps"}),
             ), edges=other_checkpoints, reference=by_load_pretrained),
@@ -171,6 +178,10 @@ def stage_11():
                     "words = [\"\".join(self.letters[byte] for byte in word.encode()) for word in WORDS.findall("
                     "text)]":
                         "words = [\"\".join(self.letters[byte] for byte in text.encode())]"}),
+                Mistake("BPE-8", {
+                    "for part in parts:": "for part in reversed(parts):",
+                    "(merged[-1], part) == best": "(part, merged[-1]) == best",
+                    "parts = merged\n": "parts = merged[::-1]\n"}),
                 Mistake("BPE-6", {
                     "        letters = \"\".join(self.tokens[number] for number in ids)\n"
                     "        return bytes(self.bytes[letter] for letter in letters).decode(\"utf-8\", \"replace\")":

@@ -29,6 +29,10 @@ def stage_2():
                 Mistake("EMB-3", {"np.add.at(self.weight.grad, ids, dx)": "self.weight.grad[ids] = dx"}),
                 Mistake("EMB-4", {
                     "return self.weight.data[ids]": "return self.weight.data[ids] * self.weight.data.shape[1] ** 0.5"}),
+                Mistake("EMB-8", {
+                    "np.add.at(self.weight.grad, ids, dx)":
+                        "total = np.zeros_like(self.weight.grad)\n        np.add.at(total, ids, dx)\n"
+                        "        self.weight.grad[ids] = total[ids]"}),
                 Mistake("EMB-6", {"np.add.at(self.weight.grad, ids, dx)":
                                   "np.add.at(self.weight.grad, ids, dx / np.bincount(ids.ravel())[ids][..., None])"}),
                 Mistake("EMB-7", {"np.add.at(self.weight.grad, ids, dx)":
@@ -42,14 +46,16 @@ def stage_2():
 
 
 def draw_far_from_zero(rng, n):
-    """Rows whose mean is 10,000 times their deviation, as lists: float32 cannot hold such differences."""
-    return (1e4 + normal(rng, *n.lead, n.D)).tolist(), normal(rng, *n.lead, n.D).tolist()
+    """Rows whose mean is 10,000 times their deviation, as lists: float32 cannot hold such differences. A gamma is 0."""
+    gamma = rng.uniform(0.5, 2, n.D)
+    gamma[1] = 0
+    return (1e4 + normal(rng, *n.lead, n.D)).tolist(), gamma.tolist(), normal(rng, *n.lead, n.D).tolist()
 
 
 def stage_3():
     both = ("LayerNorm.forward", "LayerNorm.backward")
     return (of_exercise(3, "08.3", drivers.layer_norm, both),
-            new_part(3, 2, drivers.far_from_zero, both, draw_far_from_zero, ("y", "dx")))
+            new_part(3, 2, drivers.far_from_zero, both, draw_far_from_zero, ("y", "dx", "gamma.grad")))
 
 
 def draw_feed_forward(rng, n):
@@ -59,11 +65,18 @@ def draw_feed_forward(rng, n):
             normal(rng, *lead, last + 1, n.D), arrays)
 
 
+def draw_large_numbers(rng, n):
+    """Large numbers, and zeros among them."""
+    x = 40 * normal(rng, *n.lead, n.D)
+    x[..., 0] = 0
+    return x, normal(rng, *n.lead, n.D)
+
+
 def stage_4():
     return (of_exercise(4, "09.2", drivers.gelu, ("GELU.forward",)),
             of_exercise(4, "09.3", drivers.gelu_backward, ("GELU.forward", "GELU.backward")),
             new_part(4, 4, drivers.large_numbers, ("GELU.forward", "GELU.backward"),
-                     lambda rng, n: (40 * normal(rng, *n.lead, n.D), normal(rng, *n.lead, n.D)), ("y", "dx"), (
+                     draw_large_numbers, ("y", "dx"), (
                 Mistake("LARGE-1", {"t = np.tanh(C * (x + CUBIC * x * x * x))":
                                     "e = np.exp(2 * C * (x + CUBIC * x * x * x))\n        t = (e - 1) / (e + 1)"}),
             )),

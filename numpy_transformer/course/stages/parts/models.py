@@ -14,7 +14,7 @@ def draw_language_model(rng, n):
     model = built("LanguageModel", small.V, n.T + 3, small.D, small.H, small.F, 2, 0)
     arrays = arrays_of(model, rng)
     batch = n.lead[-2:-1]                       # the package's models take one batch axis at most
-    ids, more = rng.integers(0, n.V, (*batch, n.T)), rng.integers(0, n.V, (*batch, n.T + 1))
+    ids, more = rng.integers(0, n.V, (*batch, n.T)), rng.integers(0, n.V, (*[1] * len(batch), n.T + 1))
     return (ids, normal(rng, *ids.shape, n.V), more, normal(rng, *more.shape, n.V), n.H, 2, arrays)
 
 
@@ -30,6 +30,11 @@ def stage_8():
         Mistake("LM-3", {"        self.positions.grad[:dx.shape[-2]] += dx.reshape(-1, *dx.shape[-2:]).sum(0)\n": ""}),
         Mistake("LM-4", {"dx.reshape(-1, *dx.shape[-2:]).sum(0)": "dx.reshape(-1, *dx.shape[-2:]).mean(0)"}),
         Mistake("LM-5", {"self.positions.grad[:dx.shape[-2]] +=": "self.positions.grad[:dx.shape[-2]] ="}),
+        Mistake("LM-14", {"dx.reshape(-1, *dx.shape[-2:]).sum(0)": "dx.sum(0)"}),
+        Mistake("LM-15", {
+            "dx.reshape(-1, *dx.shape[-2:]).sum(0)": "dx.reshape(dx.shape[-2], -1, dx.shape[-1]).sum(1)"}),
+        Mistake("LM-16", {
+            "for block in reversed(self.blocks):": "self.blocks.reverse()\n        for block in self.blocks:"}),
         Mistake("LM-6", {"h = self.norm(x)": "h = x", "self.norm.backward(dlogits @ self.embedding.weight.data)":
                          "dlogits @ self.embedding.weight.data"}),
         Mistake("LM-7", {"for block in reversed(self.blocks)": "for block in self.blocks"}),

@@ -51,7 +51,7 @@ def draw_prompt(rng, n):
 def draw_to_draw(rng, n):
     ids, _, num_heads, num_layers, arrays = draw_prompt(rng, n)
     longer = rng.standard_normal((16, arrays["positions"].shape[1]))
-    return ids, 300, 0.4, 3, num_heads, num_layers, {**arrays, "positions": longer}
+    return ids, 700, 0.7, 3, num_heads, num_layers, {**arrays, "positions": longer}
 
 
 def never(*arguments):

@@ -14,6 +14,11 @@ def draw_loop(rng, n):
     return w, list(xs), list(targets), rates, round(float(rng.uniform(0.3, 0.5)), 3)
 
 
+def draw_lists(rng, n):
+    w, xs, targets, *_ = draw_loop(rng, n)
+    return w.tolist(), [x.tolist() for x in xs], [target.tolist() for target in targets]
+
+
 def loop_by_hand(w, xs, targets, rates, max_norm):
     """The same, by the formulas of the gradient, without a model or an optimizer."""
     losses = []
@@ -62,4 +67,9 @@ def stage_9():
                         "            parameter.grad[...] = 0\n"
                         "    return"}),
                 Mistake("LOOP-9", {"enumerate(batches, 1)": "enumerate(batches)"}),
-            ), reference=loop_by_hand))
+            ), reference=loop_by_hand),
+            new_part(9, 5, drivers.float32_training, ("AdamW.step", "learning_rate", "train"), draw_lists,
+                     ("bytes of a weight",), (
+                Mistake("FLOAT-1", {"d_model ** -0.5 * min(n ** -0.5": "np.float64(d_model) ** -0.5 * min(n ** -0.5",
+                                    "parameter.data -= self.lr * (": "parameter.data = parameter.data - self.lr * ("}),
+            ), reference=lambda w, xs, targets: np.array(4)))

@@ -750,3 +750,365 @@ class CrossEntropyLoss(Module):
         np.put_along_axis(d, index[..., None], hot, axis=-1)
         d[np.logical_not(mask)] = 0
         return d / N
+
+# === [SMF-2] log_softmax (line 10), used by CrossEntropyLoss.forward, subtracts the maximum of the whole array
+#     instead of each row's, so rows far below it (2000 and more) give log(0), an infinite or NaN loss; softmax,
+#     backward and small logits are right.
+"""Stage 1: softmax and cross-entropy."""
+
+import numpy as np
+
+from module import Module
+
+
+def log_softmax(z):
+    """log p_i = z_i - log(sum of exp(z_j)), without overflow"""
+    shifted = z - np.max(z)
+    return shifted - np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
+
+
+def softmax(z):
+    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
+    biggest = np.max(z, axis=-1, keepdims=True)
+    exps = np.exp(z - biggest)
+    return exps / np.sum(exps, axis=-1, keepdims=True)
+
+
+def softmax_backward(p, dp):
+    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
+    weighted = np.einsum("...v,...v->...", p, dp)
+    return p * (dp - weighted[..., None])
+
+
+class CrossEntropyLoss(Module):
+    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
+
+    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
+        with None all of them do
+    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
+    """
+
+    def __init__(self, label_smoothing=0.0, ignore_id=None):
+        self.label_smoothing = label_smoothing
+        self.ignore_id = ignore_id
+
+    def forward(self, logits, targets):
+        V = logits.shape[-1]
+        z = logits.reshape(-1, V)
+        t = np.asarray(targets).reshape(-1)
+        if self.ignore_id is None:
+            rows = np.arange(len(t))
+        else:
+            rows = np.nonzero(t != self.ignore_id)[0]
+        # only the rows that count
+        logp = log_softmax(z[rows])
+        q = np.full_like(logp, self.label_smoothing / V)
+        q[np.arange(len(rows)), t[rows]] += 1 - self.label_smoothing
+        self.remember(logits, rows, q)
+        return -np.sum(q * logp) / len(rows)
+
+    def backward(self):
+        logits, rows, q = self.recall()
+        z = logits.reshape(-1, logits.shape[-1])
+        dz = np.zeros_like(z)
+        dz[rows] = (softmax(z[rows]) - q) / len(rows)
+        return dz.reshape(logits.shape)
+
+# === [CE-12i] CrossEntropyLoss.backward (line 54) subtracts only (1 - e) onehot and forgets the e / V of q in every
+#     class, so dlogits is too large by e / (V N) whenever label_smoothing is not 0; the loss itself is right.
+"""Stage 1: softmax and cross-entropy."""
+
+import numpy as np
+
+from module import Module
+
+
+def softmax(z):
+    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
+    e = np.exp(z - np.amax(z, -1, keepdims=True))
+    return e / np.add.reduce(e, -1, keepdims=True)
+
+
+def softmax_backward(p, dp):
+    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
+    # da = dp / s - sum(dp * a) / s**2, dz = a * da, with a / s = p
+    return p * dp - p * np.sum(p * dp, axis=-1, keepdims=True)
+
+
+class CrossEntropyLoss(Module):
+    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
+
+    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
+        with None all of them do
+    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
+    """
+
+    def __init__(self, label_smoothing=0.0, ignore_id=None):
+        self.label_smoothing = label_smoothing
+        self.ignore_id = ignore_id
+
+    def forward(self, logits, targets):
+        eps = self.label_smoothing
+        m = np.max(logits, axis=-1, keepdims=True)
+        logp = logits - m - np.log(np.sum(np.exp(logits - m), axis=-1, keepdims=True))
+
+        if self.ignore_id is None:
+            keep = np.ones(np.shape(targets), dtype=bool)
+        else:
+            keep = np.asarray(targets) != self.ignore_id
+        n = int(np.count_nonzero(keep))
+
+        index = np.where(keep, targets, 0)[..., None]
+        correct = np.take_along_axis(logp, index, axis=-1)[..., 0]
+        # q = (1 - e) onehot + e / V, so the loss of a row has two parts
+        row = -(1 - eps) * correct - eps * logp.mean(axis=-1)
+        self.remember(np.exp(logp), index, keep, n)
+        return np.where(keep, row, 0).sum() / n
+
+    def backward(self):
+        p, index, keep, n = self.recall()
+        d = p.copy()
+        at_target = np.take_along_axis(p, index, axis=-1)
+        np.put_along_axis(d, index, at_target - (1 - self.label_smoothing), axis=-1)
+        d[~keep] = 0
+        return d / n
+
+# === [-] softmax_backward (line 16) sums without keepdims, so it is right only for one row (V,): other shapes raise a
+#     broadcast error, and a square (n, n) gives wrong numbers silently.
+"""Stage 1: softmax and cross-entropy."""
+
+import numpy as np
+
+from module import Module
+
+
+def softmax(z):
+    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
+    z = z - z.max(-1, keepdims=True)
+    return np.exp(z) / np.exp(z).sum(-1, keepdims=True)
+
+
+def softmax_backward(p, dp):
+    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
+    total = (p * dp).sum(-1)            # what s gets, times s
+    return p * (dp - total)
+
+
+class CrossEntropyLoss(Module):
+    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
+
+    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
+        with None all of them do
+    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
+    """
+
+    def __init__(self, label_smoothing=0.0, ignore_id=None):
+        self.label_smoothing = label_smoothing
+        self.ignore_id = ignore_id
+
+    def forward(self, logits, targets):
+        V = logits.shape[-1]
+        z = logits.reshape(-1, V)
+        z = z - z.max(-1, keepdims=True)
+        log_p = z - np.log(np.exp(z).sum(-1, keepdims=True))
+        t = np.asarray(targets).reshape(-1)
+        counts = [True] * len(t) if self.ignore_id is None else [int(i) != self.ignore_id for i in t]
+        q = np.zeros_like(log_p)
+        for row in range(len(t)):
+            if counts[row]:
+                q[row] = self.label_smoothing / V
+                q[row, t[row]] += 1 - self.label_smoothing
+        N = sum(counts)
+        self.remember(log_p, q, N, logits.shape)
+        return -(q * log_p).sum() / N
+
+    def backward(self):
+        log_p, q, N, shape = self.recall()
+        dz = np.zeros_like(q)
+        used = q.any(axis=-1)
+        dz[used] = (np.exp(log_p[used]) - q[used]) / N
+        return dz.reshape(shape)
+
+# === [CE-12a] CrossEntropyLoss.forward (line 50): label smoothing gives the wrong classes eps/(V-1) and the target
+#     1-eps, instead of q=(1-eps)onehot+eps/V; shows as wrong loss and gradient whenever label_smoothing>0 (V=1:
+#     division by zero); the sample of the page fails too
+"""Stage 1: softmax and cross-entropy."""
+
+import numpy as np
+
+from module import Module
+
+
+def log_softmax(z):
+    c = z - z.max(axis=-1, keepdims=True)
+    return c - np.log(np.exp(c).sum(axis=-1, keepdims=True))
+
+
+def softmax(z):
+    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
+    shifted = z - np.max(z, axis=-1, keepdims=True)
+    a = np.exp(shifted)
+    return a / np.sum(a, axis=-1, keepdims=True)
+
+
+def softmax_backward(p, dp):
+    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
+    # a_i was used in p_i and in s
+    s = np.sum(dp * p, axis=-1, keepdims=True)
+    return p * dp - p * s
+
+
+class CrossEntropyLoss(Module):
+    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
+
+    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
+        with None all of them do
+    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
+    """
+
+    def __init__(self, label_smoothing=0.0, ignore_id=None):
+        self.label_smoothing = label_smoothing
+        self.ignore_id = ignore_id
+
+    def forward(self, logits, targets):
+        V = logits.shape[-1]
+        eps = self.label_smoothing
+        log_p = log_softmax(logits)
+        if self.ignore_id is None:
+            counts = np.ones(targets.shape, dtype=bool)
+        else:
+            counts = targets != self.ignore_id
+        classes = np.where(counts, targets, 0)
+        hit = np.arange(V) == classes[..., None]
+        # the probability eps is shared by the wrong classes
+        q = np.where(hit, 1 - eps, eps / (V - 1)).astype(logits.dtype)
+        q = np.where(counts[..., None], q, 0).astype(logits.dtype)
+        N = int(np.count_nonzero(counts))
+        self.remember(log_p, q, counts, N)
+        return -np.sum(q * log_p) / N
+
+    def backward(self):
+        log_p, q, counts, N = self.recall()
+        d = np.exp(log_p) - q
+        d[~counts] = 0
+        return d / N
+
+# === [-] CrossEntropyLoss.forward (line 50): mean of the means of each text (count along the last axis of targets,
+#     then divided by the number of texts) instead of the mean over all counted targets; wrong loss and gradient only
+#     if targets have 2+ axes and the texts have different numbers of ignored targets
+"""Stage 1: softmax and cross-entropy."""
+
+import numpy as np
+
+from module import Module
+
+
+def softmax(z):
+    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
+    shifted = z - np.max(z, axis=-1, keepdims=True)
+    a = np.exp(shifted)
+    return a / np.sum(a, axis=-1, keepdims=True)
+
+
+def softmax_backward(p, dp):
+    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
+    total = np.einsum("...v,...v->...", p, dp)
+    return p * (dp - total[..., None])
+
+
+class CrossEntropyLoss(Module):
+    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
+
+    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
+        with None all of them do
+    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
+    """
+
+    def __init__(self, label_smoothing=0.0, ignore_id=None):
+        self.label_smoothing = label_smoothing
+        self.ignore_id = ignore_id
+
+    def forward(self, logits, targets):
+        V = logits.shape[-1]
+        top = logits.max(-1, keepdims=True)
+        log_norm = top + np.log(np.exp(logits - top).sum(-1, keepdims=True))
+        log_p = logits - log_norm
+
+        valid = np.full(targets.shape, True)
+        if self.ignore_id is not None:
+            valid = targets != self.ignore_id
+        index = np.where(valid, targets, 0)[..., None]
+        picked = np.take_along_axis(log_p, index, axis=-1)[..., 0]
+        eps = self.label_smoothing
+        rows = -(1 - eps) * picked - eps / V * log_p.sum(axis=-1)
+
+        # each row of the mean gets its weight: one over how many there are, and 0 if ignored
+        n = valid.sum(axis=-1, keepdims=True) if valid.ndim else np.array([1])
+        texts = int(np.prod(targets.shape[:-1]))
+        weight = (valid / (np.maximum(n, 1) * texts)).reshape(valid.shape).astype(logits.dtype)
+        self.remember(log_p, index, weight)
+        return (weight * rows).sum()
+
+    def backward(self):
+        log_p, index, weight = self.recall()
+        V = log_p.shape[-1]
+        eps = self.label_smoothing
+        d = np.exp(log_p) - eps / V
+        np.put_along_axis(d, index, np.take_along_axis(d, index, -1) - (1 - eps), axis=-1)
+        d[weight == 0] = 0
+        return d * weight[..., None]
+
+# === [-] softmax_backward (line 20): inner[:, None] instead of [..., None], so it is right for 1 and 2 axes only;
+#     with 3+ axes an error, or silently wrong numbers if the sizes fit, e.g. (2,4,4)
+"""Stage 1: softmax and cross-entropy."""
+
+import numpy as np
+
+from module import Module
+
+
+def softmax(z):
+    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
+    shifted = z - np.max(z, axis=-1, keepdims=True)
+    a = np.exp(shifted)
+    return a / np.sum(a, axis=-1, keepdims=True)
+
+
+def softmax_backward(p, dp):
+    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
+    inner = (p * dp).sum(axis=-1)
+    if p.ndim == 1:
+        return p * (dp - inner)
+    return p * (dp - inner[:, None])
+
+
+class CrossEntropyLoss(Module):
+    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
+
+    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
+        with None all of them do
+    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
+    """
+
+    def __init__(self, label_smoothing=0.0, ignore_id=None):
+        self.label_smoothing = label_smoothing
+        self.ignore_id = ignore_id
+
+    def forward(self, logits, targets):
+        V = logits.shape[-1]
+        rows = logits.reshape(-1, V)
+        t = targets.reshape(-1)
+        used = np.arange(len(t)) if self.ignore_id is None else np.flatnonzero(t != self.ignore_id)
+
+        z = rows[used] - rows[used].max(axis=1, keepdims=True)
+        logp = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
+        q = np.full_like(logp, self.label_smoothing / V)
+        q[np.arange(len(used)), t[used]] += 1 - self.label_smoothing
+        self.remember(logp, q, used, logits.shape)
+        return -(q * logp).sum() / len(used)
+
+    def backward(self):
+        logp, q, used, shape = self.recall()
+        d = np.zeros((int(np.prod(shape[:-1])), shape[-1]), dtype=logp.dtype)
+        d[used] = (np.exp(logp) - q) / len(used)
+        return d.reshape(shape)

@@ -149,8 +149,8 @@ class Embedding(Module):
     def backward(self, dx):
         np.add.at(self.weight.grad, self.recall(), dx)
 
-# === [-] Embedding.backward assigns the sum for each id that occurs instead of adding it to what is in the gradient;
-#     line 46: self.weight.grad[i] = dx[ids == i].sum(axis=0).
+# === [EMB-8] Embedding.backward assigns the sum for each id that occurs instead of adding it to what is in the
+#     gradient; line 46: self.weight.grad[i] = dx[ids == i].sum(axis=0).
 """Stage 2: the linear layer and the embedding."""
 
 import numpy as np
@@ -252,7 +252,7 @@ class Embedding(Module):
         width = self.weight.data.shape[1]
         np.add.at(self.weight.grad, ids.reshape(-1), dx.reshape(-1, width))
 
-# === [-] Embedding.backward, line 46: assigns the sum to the row of weight.grad instead of adding it: what was
+# === [EMB-8] Embedding.backward, line 46: assigns the sum to the row of weight.grad instead of adding it: what was
 #     already in the gradient is lost (second use, tied embedding, nonzero grad before).
 """Stage 2: the linear layer and the embedding."""
 
@@ -635,3 +635,300 @@ class Embedding(Module):
     def backward(self, dx):
         ids = self.recall().reshape(-1)
         np.add.at(self.weight.grad, ids, dx.reshape(len(ids), -1))
+
+# === [LIN-5a] Linear.backward (line 23) sums dy over axis 0 only for bias.grad: for x (d_in,) it adds the scalar sum
+#     of dy to every entry, and for two or more leading axes += raises an error; only (n, d_in) is right.
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        self.remember(x)
+        return np.einsum("...d,df->...f", x, self.weight.data) + self.bias.data
+
+    def backward(self, dy):
+        x = self.recall()
+        d_in, d_out = self.weight.data.shape
+        self.weight.grad += np.einsum("nd,nf->df", x.reshape(-1, d_in), dy.reshape(-1, d_out))
+        self.bias.grad += dy.sum(axis=0)
+        return np.einsum("...f,df->...d", dy, self.weight.data)
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        self.remember(ids)
+        return np.take(self.weight.data, ids, axis=0)
+
+    def backward(self, dx):
+        ids = self.recall()
+        np.add.at(self.weight.grad, ids, dx)
+
+# === [EMB-2] Embedding.backward (line 48) replaces weight.grad by the new table instead of adding to it, so an
+#     earlier gradient is lost (second use, second backward).
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        y = np.dot(x, self.weight.data)
+        y = y + self.bias.data
+        self.remember(x)
+        return y
+
+    def backward(self, dy):
+        x = self.recall()
+        W = self.weight.data
+        rows_x = x.reshape(-1, W.shape[0])
+        rows_dy = dy.reshape(-1, W.shape[1])
+        self.weight.grad += np.dot(rows_x.T, rows_dy)
+        self.bias.grad += np.sum(rows_dy, axis=0)
+        return np.dot(dy, W.T)
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        self.remember(ids)
+        return self.weight.data[ids]
+
+    def backward(self, dx):
+        ids = self.recall()
+        table = np.zeros_like(self.weight.data)
+        np.add.at(table, ids.reshape(-1), dx.reshape(-1, dx.shape[-1]))
+        self.weight.grad = table
+
+# === [-] Embedding.forward (line 40) multiplies by a float64 np.eye, so float32 weights give a float64 output; all
+#     numbers and gradients are right.
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        rows = x.reshape(-1, x.shape[-1])
+        self.remember(rows, x.shape)
+        y = rows @ self.weight.data + self.bias.data
+        return y.reshape(*x.shape[:-1], y.shape[-1])
+
+    def backward(self, dy):
+        rows, shape = self.recall()
+        d = dy.reshape(-1, dy.shape[-1])
+        self.weight.grad += rows.T @ d
+        self.bias.grad += d.sum(0)
+        return (d @ self.weight.data.T).reshape(shape)
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        # the row of the table = one-hot vector times table
+        onehot = np.eye(len(self.weight.data))[ids]
+        self.remember(onehot)
+        return onehot @ self.weight.data
+
+    def backward(self, dx):
+        onehot = self.recall()
+        V, D = self.weight.data.shape
+        self.weight.grad += onehot.reshape(-1, V).T.astype(dx.dtype) @ dx.reshape(-1, D)
+
+# === [-] Linear.backward (line 25): for a single row (d_in,) bias.grad gets the sum of all dy (a number) in every
+#     entry instead of dy; all inputs with 2+ axes are right
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        W, b = self.weight.data, self.bias.data
+        self.remember(x)
+        return np.matmul(x, W) + b
+
+    def backward(self, dy):
+        x = self.recall()
+        W = self.weight.data
+        if x.ndim == 1:                                     # a single row
+            self.weight.grad += np.outer(x, dy)
+            self.bias.grad += dy.sum()
+        else:
+            axes = list(range(x.ndim - 1))
+            self.weight.grad += np.tensordot(x, dy, axes=(axes, axes))
+            self.bias.grad += dy.sum(axis=tuple(axes))
+        return np.matmul(dy, W.T)
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        self.remember(ids)
+        return np.take(self.weight.data, ids, axis=0)
+
+    def backward(self, dx):
+        ids = self.recall()
+        width = self.weight.data.shape[1]
+        np.add.at(self.weight.grad, ids.reshape(-1), dx.reshape(-1, width))
+
+# === [-] Embedding.backward (line 44): the one-hot matrix has ids.max()+1 columns instead of vocab_size; shape error
+#     if the largest id does not occur, and silently the gradient added to ALL rows if all ids are 0
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        self.remember(x)
+        return np.einsum("...d,df->...f", x, self.weight.data) + self.bias.data
+
+    def backward(self, dy):
+        x = self.recall()
+        X = x.reshape(-1, x.shape[-1])
+        G = dy.reshape(-1, dy.shape[-1])
+        self.weight.grad += np.einsum("nd,nf->df", X, G)
+        self.bias.grad += np.einsum("nf->f", G)
+        return np.einsum("...f,df->...d", dy, self.weight.data)
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        self.remember(ids)
+        return self.weight.data[ids]
+
+    def backward(self, dx):
+        # x = M E, where M has a 1 in row t and column ids_t; so dE = M^T dx
+        ids = self.recall().reshape(-1, 1)
+        M = (ids == np.arange(ids.max() + 1)).astype(dx.dtype)
+        self.weight.grad += M.T @ dx.reshape(len(ids), -1)
+
+# === [-] Linear.backward (line 27): dx=(W dy^T)^T with .T that reverses all axes; right for 1 and 2 axes, with 3+
+#     axes an error or wrong numbers/shape if sizes fit
+"""Stage 2: the linear layer and the embedding."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class Linear(Module):
+    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
+
+    def __init__(self, d_in, d_out, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
+        self.bias = Parameter(np.zeros(d_out))
+
+    def forward(self, x):
+        y = x @ self.weight.data
+        y = y + self.bias.data
+        self.remember(x)
+        return y
+
+    def backward(self, dy):
+        x = self.recall()
+        d_in, d_out = self.weight.data.shape
+        self.weight.grad += x.reshape(-1, d_in).T @ dy.reshape(-1, d_out)
+        self.bias.grad += dy.reshape(-1, d_out).sum(axis=0)
+        # dx^T = W dy^T
+        return (self.weight.data @ dy.T).T
+
+
+class Embedding(Module):
+    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
+
+    backward returns nothing, because ids have no gradient.
+    """
+
+    def __init__(self, vocab_size, d_model, rng):
+        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
+
+    def forward(self, ids):
+        self.remember(ids)
+        rows = [self.weight.data[i] for i in ids.ravel()]
+        return np.array(rows).reshape(*ids.shape, -1)
+
+    def backward(self, dx):
+        ids = self.recall()
+        D = self.weight.data.shape[-1]
+        for i, g in zip(ids.ravel(), dx.reshape(-1, D)):
+            self.weight.grad[i] += g

@@ -188,8 +188,8 @@ class LayerNorm(Module):
         m2 = np.mean(d_hat * x_hat, axis=-1, keepdims=True)
         return (d_hat - m1 - x_hat * m2) / std
 
-# === [-] LayerNorm.backward, line 29: dy is replaced by dy * gamma before the parameter gradients, so gamma.grad and
-#     beta.grad both contain an extra factor gamma (dx is right; right for gamma = 1).
+# === [LN-21] LayerNorm.backward, line 29: dy is replaced by dy * gamma before the parameter gradients, so gamma.grad
+#     and beta.grad both contain an extra factor gamma (dx is right; right for gamma = 1).
 """Stage 3: layer normalization."""
 
 import numpy as np
@@ -509,3 +509,255 @@ class LayerNorm(Module):
         self.beta.grad += np.einsum("nd->d", dy.reshape(-1, width))
         g = self.gamma.data * dy
         return (g - avg(g) - xhat * avg(g * xhat)) * r
+
+# === [LN-15a] LayerNorm.forward (line 23) has eps outside the root, sqrt(var) + eps instead of sqrt(var + eps):
+#     relative error about 1e-5 for variance 1, large for small variance (constant rows) or a large eps.
+"""Stage 3: layer normalization."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class LayerNorm(Module):
+    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
+
+    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
+    """
+
+    def __init__(self, d_model, eps=1e-5):
+        self.eps = eps
+        self.gamma = Parameter(np.ones(d_model))
+        self.beta = Parameter(np.zeros(d_model))
+
+    def forward(self, x):
+        mu = np.mean(x, axis=-1, keepdims=True)
+        centered = x - mu
+        var = np.mean(np.square(centered), axis=-1, keepdims=True)
+        std = np.sqrt(var) + self.eps
+        normed = centered / std
+        self.remember(normed, std)
+        return normed * self.gamma.data + self.beta.data
+
+    def backward(self, dy):
+        normed, std = self.recall()
+        axes = tuple(range(dy.ndim - 1))
+        self.beta.grad += np.sum(dy, axis=axes)
+        self.gamma.grad += np.sum(dy * normed, axis=axes)
+        dn = dy * self.gamma.data
+        mean1 = np.mean(dn, axis=-1, keepdims=True)
+        mean2 = np.mean(dn * normed, axis=-1, keepdims=True)
+        return (dn - mean1 - normed * mean2) / std
+
+# === [LN-4f] LayerNorm.backward (line 33) multiplies the caller's dy by gamma in place (dy *= gamma), so the argument
+#     is changed; dx and the parameter gradients are right.
+"""Stage 3: layer normalization."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class LayerNorm(Module):
+    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
+
+    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
+    """
+
+    def __init__(self, d_model, eps=1e-5):
+        self.eps = eps
+        self.gamma = Parameter(np.ones(d_model))
+        self.beta = Parameter(np.zeros(d_model))
+
+    def forward(self, x):
+        n = x.shape[-1]
+        c = x - x.sum(-1, keepdims=True) / n
+        s2 = (c ** 2).sum(-1, keepdims=True) / n
+        r = 1 / np.sqrt(s2 + self.eps)
+        self.remember(c, r)
+        return self.gamma.data * (c * r) + self.beta.data
+
+    def backward(self, dy):
+        c, r = self.recall()
+        n = c.shape[-1]
+        xh = c * r
+        self.gamma.grad += np.einsum("nd,nd->d", dy.reshape(-1, n), xh.reshape(-1, n))
+        self.beta.grad += np.einsum("nd->d", dy.reshape(-1, n))
+        dy *= self.gamma.data                     # from here on: gradient of x^
+        dr = (dy * c).sum(-1, keepdims=True)
+        dc = dy * r + dr * (-r ** 3 / 2) * 2 * c / n
+        return dc - dc.sum(-1, keepdims=True) / n
+
+# === [-] LayerNorm.backward (line 48) takes the sum of dc over the whole array instead of each row's for the gradient
+#     of mu, so dx is wrong as soon as there is more than one row.
+"""Stage 3: layer normalization."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class LayerNorm(Module):
+    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
+
+    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
+    """
+
+    def __init__(self, d_model, eps=1e-5):
+        self.eps = eps
+        self.gamma = Parameter(np.ones(d_model))
+        self.beta = Parameter(np.zeros(d_model))
+
+    def forward(self, x):
+        D = x.shape[-1]
+        mu = x.mean(axis=-1, keepdims=True)
+        c = x - mu
+        var = (c * c).mean(axis=-1, keepdims=True)
+        r = (var + self.eps) ** -0.5
+        xhat = c * r
+        self.remember(c, r, xhat, D)
+        return xhat * self.gamma.data + self.beta.data
+
+    def backward(self, dy):
+        c, r, xhat, D = self.recall()
+
+        # y = gamma * xhat + beta
+        self.gamma.grad += (dy * xhat).reshape(-1, D).sum(axis=0)
+        self.beta.grad += dy.reshape(-1, D).sum(axis=0)
+        dxhat = dy * self.gamma.data
+
+        # xhat = c * r
+        dc = dxhat * r
+        dr = np.sum(dxhat * c, axis=-1, keepdims=True)
+
+        # r = (var + eps) ** (-1/2)
+        dvar = dr * -0.5 * r ** 3
+
+        # var = mean(c * c)
+        dc = dc + dvar * 2 * c / D
+
+        # c = x - mu: the mean gets minus the sum
+        dmu = -float(np.sum(dc))
+
+        # mu = mean(x)
+        return dc + dmu / D
+
+# === [-] LayerNorm.backward (line 27): recomputes the standard deviation without eps, whereas forward has eps;
+#     gradients of x and gamma wrong for large eps or rows of small variance (NaN for a constant row), about 1e-5
+#     relative at eps=1e-5 and variance 1
+"""Stage 3: layer normalization."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class LayerNorm(Module):
+    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
+
+    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
+    """
+
+    def __init__(self, d_model, eps=1e-5):
+        self.eps = eps
+        self.gamma = Parameter(np.ones(d_model))
+        self.beta = Parameter(np.zeros(d_model))
+
+    def forward(self, x):
+        centered = x - x.mean(axis=-1, keepdims=True)
+        variance = np.mean(centered ** 2, axis=-1, keepdims=True)
+        self.remember(centered)
+        return self.gamma.data * centered / np.sqrt(variance + self.eps) + self.beta.data
+
+    def backward(self, dy):
+        c = self.recall()
+        sigma = c.std(axis=-1, keepdims=True)
+        hat = c / sigma
+        axes = tuple(range(dy.ndim - 1))
+        self.gamma.grad += np.sum(dy * hat, axis=axes)
+        self.beta.grad += np.sum(dy, axis=axes)
+
+        g = dy * self.gamma.data
+        mean_g = g.mean(axis=-1, keepdims=True)
+        mean_gh = (g * hat).mean(axis=-1, keepdims=True)
+        return (g - mean_g - hat * mean_gh) / sigma
+
+# === [-] LayerNorm.backward (line 29): recovers xhat from y by dividing by gamma (the current one); NaN in dx and
+#     gamma.grad if an entry of gamma is 0 (allowed); right otherwise
+"""Stage 3: layer normalization."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class LayerNorm(Module):
+    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
+
+    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
+    """
+
+    def __init__(self, d_model, eps=1e-5):
+        self.eps = eps
+        self.gamma = Parameter(np.ones(d_model))
+        self.beta = Parameter(np.zeros(d_model))
+
+    def forward(self, x):
+        mu = np.mean(x, axis=-1, keepdims=True)
+        r = 1 / np.sqrt(np.var(x, axis=-1, keepdims=True) + self.eps)
+        y = self.gamma.data * (x - mu) * r + self.beta.data
+        self.remember(y, r)
+        return y
+
+    def backward(self, dy):
+        y, r = self.recall()
+        gamma, beta = self.gamma.data, self.beta.data
+        xhat = (y - beta) / gamma                   # solve the last line for xhat, this saves an array
+        n = y.shape[-1]
+        self.beta.grad += dy.reshape(-1, n).sum(0)
+        self.gamma.grad += (dy * xhat).reshape(-1, n).sum(0)
+        dxhat = dy * gamma
+        dr = (dxhat * xhat / r).sum(-1, keepdims=True)
+        dvar = dr * (-(r ** 3) / 2)
+        dc = dxhat * r + dvar * 2 * (xhat / r) / n
+        return dc - dc.sum(-1, keepdims=True) / n
+
+# === [-] LayerNorm.backward (line 35): Jacobian from np.eye and np.ones, which are float64, so dx is float64 for
+#     float32 input; the values are right
+"""Stage 3: layer normalization."""
+
+import numpy as np
+
+from module import Module, Parameter
+
+
+class LayerNorm(Module):
+    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
+
+    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
+    """
+
+    def __init__(self, d_model, eps=1e-5):
+        self.eps = eps
+        self.gamma = Parameter(np.ones(d_model))
+        self.beta = Parameter(np.zeros(d_model))
+
+    def forward(self, x):
+        mu = x.mean(axis=-1, keepdims=True)
+        c = x - mu
+        r = ((c * c).mean(axis=-1, keepdims=True) + self.eps) ** -0.5
+        xhat = c * r
+        self.remember(xhat, r)
+        return xhat * self.gamma.data + self.beta.data
+
+    def backward(self, dy):
+        xhat, r = self.recall()
+        D = xhat.shape[-1]
+        flat_hat, flat_dy = xhat.reshape(-1, D), dy.reshape(-1, D)
+        for h, g in zip(flat_hat, flat_dy):
+            self.gamma.grad += h * g
+            self.beta.grad += g
+        # the Jacobian matrix of xhat is r (1 - 11^T / D - xhat xhat^T / D), and it is symmetric
+        one = np.eye(D) - np.ones((D, D)) / D
+        J = r[..., None] * (one - xhat[..., :, None] * xhat[..., None, :] / D)
+        return np.einsum("...ij,...j->...i", J, dy * self.gamma.data)

@@ -630,3 +630,312 @@ class FeedForward(Module):
         dz = self.activation.backward(dz)
         dx = self.up.backward(dz)
         return dx
+
+# === [-] GELU.forward (line 19) keeps tanh(u) in self.tanh and backward (lines 24-25) reads it, while x is remembered
+#     properly, so the backward of an earlier use mixes x with the tanh of the latest use (wrong dx, or an error for
+#     other shapes).
+"""Stage 4: the activation GELU and the feed-forward layer."""
+
+import math
+
+import numpy as np
+
+from module import Module
+from stage02_linear import Linear
+
+C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
+CUBIC = 0.044715
+
+
+class GELU(Module):
+    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
+
+    def forward(self, x):
+        self.remember(x)
+        self.tanh = np.tanh(C * x * (1 + CUBIC * x * x))
+        return 0.5 * x * (1 + self.tanh)
+
+    def backward(self, dy):
+        x = self.recall()
+        first = 0.5 * (1 + self.tanh)
+        second = 0.5 * x * (1 - self.tanh ** 2) * C * (1 + 3 * CUBIC * x ** 2)
+        return dy * (first + second)
+
+
+class FeedForward(Module):
+    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
+
+    def __init__(self, d_model, d_ff, rng):
+        self.up = Linear(d_model, d_ff, rng)
+        self.activation = GELU()
+        self.down = Linear(d_ff, d_model, rng)
+
+    def forward(self, x):
+        hidden = self.up(x)
+        hidden = self.activation(hidden)
+        return self.down(hidden)
+
+    def backward(self, dy):
+        d = self.down.backward(dy)
+        d = self.activation.backward(d)
+        d = self.up.backward(d)
+        return d
+
+# === [-] GELU.backward (line 25) recovers the tanh from the output as 2 y / x - 1, which is 0 / 0 = NaN where x is
+#     exactly 0 (the right derivative there is 1/2); everywhere else it is right.
+"""Stage 4: the activation GELU and the feed-forward layer."""
+
+import math
+
+import numpy as np
+
+from module import Module
+from stage02_linear import Linear
+
+C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
+CUBIC = 0.044715
+
+
+class GELU(Module):
+    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
+
+    def forward(self, x):
+        u = C * (x + CUBIC * x ** 3)
+        y = x * (1 + np.tanh(u)) / 2
+        self.remember(x, y)
+        return y
+
+    def backward(self, dy):
+        x, y = self.recall()
+        tanh = 2 * y / x - 1                        # y = x (1 + tanh) / 2, no need to compute it again
+        du = C * (1 + 3 * CUBIC * x ** 2)
+        return dy * ((1 + tanh) / 2 + x * (1 - tanh ** 2) * du / 2)
+
+
+class FeedForward(Module):
+    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
+
+    def __init__(self, d_model, d_ff, rng):
+        self.up = Linear(d_model, d_ff, rng)
+        self.activation = GELU()
+        self.down = Linear(d_ff, d_model, rng)
+
+    def forward(self, x):
+        a = self.up(x)
+        b = self.activation(a)
+        y = self.down(b)
+        return y
+
+    def backward(self, dy):
+        db = self.down.backward(dy)
+        da = self.activation.backward(db)
+        return self.up.backward(da)
+
+# === [-] inner_slope (line 19), used by GELU.backward, is C + 3 CUBIC x^2 instead of C (1 + 3 CUBIC x^2): C
+#     multiplies only the first term, so dx is off by up to some percent.
+"""Stage 4: the activation GELU and the feed-forward layer."""
+
+import math
+
+import numpy as np
+
+from module import Module
+from stage02_linear import Linear
+
+C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
+CUBIC = 0.044715
+
+
+def inner(x):
+    return C * (x + CUBIC * x ** 3)
+
+
+def inner_slope(x):
+    return C + CUBIC * 3 * x ** 2
+
+
+class GELU(Module):
+    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
+
+    def forward(self, x):
+        self.remember(x)
+        return x * (1 + np.tanh(inner(x))) / 2
+
+    def backward(self, dy):
+        x = self.recall()
+        t = np.tanh(inner(x))
+        slope = (1 + t) / 2 + x * (1 - t * t) * inner_slope(x) / 2
+        return slope * dy
+
+
+class FeedForward(Module):
+    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
+
+    def __init__(self, d_model, d_ff, rng):
+        self.up = Linear(d_model, d_ff, rng)
+        self.activation = GELU()
+        self.down = Linear(d_ff, d_model, rng)
+
+    def forward(self, x):
+        for layer in (self.up, self.activation, self.down):
+            x = layer(x)
+        return x
+
+    def backward(self, dy):
+        for layer in (self.down, self.activation, self.up):
+            dy = layer.backward(dy)
+        return dy
+
+# === [-] GELU.backward (line 26): the derivative of u computed as u/x + 2 C CUBIC x^2; NaN where x is exactly 0 (the
+#     slope there is 1/2)
+"""Stage 4: the activation GELU and the feed-forward layer."""
+
+import math
+
+import numpy as np
+
+from module import Module
+from stage02_linear import Linear
+
+C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
+CUBIC = 0.044715
+
+
+class GELU(Module):
+    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
+
+    def forward(self, x):
+        u = C * (x + CUBIC * x ** 3)
+        t = np.tanh(u)
+        self.remember(x, u, t)
+        return 0.5 * x * (1 + t)
+
+    def backward(self, dy):
+        x, u, t = self.recall()
+        # u = C x + C CUBIC x^3. Divided by x, the second term has only one of its three parts
+        du = u / x + 2 * C * CUBIC * x ** 2
+        return dy * (0.5 * (1 + t) + 0.5 * x * (1 - t ** 2) * du)
+
+
+class FeedForward(Module):
+    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
+
+    def __init__(self, d_model, d_ff, rng):
+        self.up = Linear(d_model, d_ff, rng)
+        self.activation = GELU()
+        self.down = Linear(d_ff, d_model, rng)
+
+    def forward(self, x):
+        return self.down(self.activation(self.up(x)))
+
+    def backward(self, dy):
+        d = self.down.backward(dy)
+        d = self.activation.backward(d)
+        return self.up.backward(d)
+
+# === [-] tanh (helper of GELU.forward) (line 17): (e^u-e^-u)/(e^u+e^-u) overflows to inf/inf=NaN for large |x| (about
+#     14 in float32, 22 in float64)
+"""Stage 4: the activation GELU and the feed-forward layer."""
+
+import math
+
+import numpy as np
+
+from module import Module
+from stage02_linear import Linear
+
+C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
+CUBIC = 0.044715
+
+
+def tanh(u):
+    """sinh / cosh"""
+    plus, minus = np.exp(u), np.exp(-u)
+    return (plus - minus) / (plus + minus)
+
+
+class GELU(Module):
+    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
+
+    def forward(self, x):
+        u = C * (x + CUBIC * x ** 3)
+        t = tanh(u)
+        self.remember(x, t)
+        return x * (1 + t) / 2
+
+    def backward(self, dy):
+        x, t = self.recall()
+        slope = C * (1 + 3 * CUBIC * x ** 2)
+        return dy * ((1 + t) / 2 + x * (1 - t ** 2) * slope / 2)
+
+
+class FeedForward(Module):
+    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
+
+    def __init__(self, d_model, d_ff, rng):
+        self.up = Linear(d_model, d_ff, rng)
+        self.activation = GELU()
+        self.down = Linear(d_ff, d_model, rng)
+
+    def forward(self, x):
+        hidden = self.up.forward(x)
+        return self.down.forward(self.activation.forward(hidden))
+
+    def backward(self, dy):
+        d = self.down.backward(dy)
+        d = self.activation.backward(d)
+        return self.up.backward(d)
+
+# === [-] FeedForward.forward (line 44): calls self.up(x) a second time (for an assert), which leaves an extra entry
+#     on the stack of up; right for one use, but with two uses before the first backward the second backward gets the
+#     x of the other use (wrong up.weight.grad or an error of shapes)
+"""Stage 4: the activation GELU and the feed-forward layer."""
+
+import math
+
+import numpy as np
+
+from module import Module
+from stage02_linear import Linear
+
+C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
+CUBIC = 0.044715
+
+
+def value_and_slope(x):
+    """GELU(x) and its derivative, from the product rule."""
+    t = np.tanh(C * (x + CUBIC * x * x * x))
+    factor = (1 + t) / 2
+    d_factor = (1 - t * t) / 2 * C * (1 + 3 * CUBIC * x * x)
+    return x * factor, factor + x * d_factor
+
+
+class GELU(Module):
+    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
+
+    def forward(self, x):
+        y, slope = value_and_slope(x)
+        self.remember(slope)
+        return y
+
+    def backward(self, dy):
+        return dy * self.recall()
+
+
+class FeedForward(Module):
+    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
+
+    def __init__(self, d_model, d_ff, rng):
+        self.up = Linear(d_model, d_ff, rng)
+        self.activation = GELU()
+        self.down = Linear(d_ff, d_model, rng)
+
+    def forward(self, x):
+        hidden = self.activation(self.up(x))
+        assert hidden.shape == self.up(x).shape         # GELU keeps the shape
+        return self.down(hidden)
+
+    def backward(self, dy):
+        for part in (self.down, self.activation, self.up):
+            dy = part.backward(dy)
+        return dy

@@ -927,3 +927,446 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
         optimizer.lr = rate(n)
         optimizer.step()
     return losses
+
+# === [-] clip_gradients (line 44) computes min(1, max_norm / norm) without asking norm > max_norm first, so all
+#     gradients 0 (norm 0) raise ZeroDivisionError.
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        self.t += 1
+        b1, b2 = self.betas
+        c1, c2 = 1 - b1 ** self.t, 1 - b2 ** self.t
+        for parameter, m, v in zip(self.parameters, self.m, self.v):
+            g = parameter.grad
+            m *= b1
+            m += (1 - b1) * g
+            v *= b2
+            v += (1 - b2) * g * g
+            change = (m / c1) / (np.sqrt(v / c2) + self.eps)
+            parameter.data = parameter.data - self.lr * (self.weight_decay * parameter.data + change)
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    total = 0.0
+    for parameter in parameters:
+        total += float(np.sum(parameter.grad * parameter.grad))
+    factor = min(1.0, max_norm / math.sqrt(total))
+    for parameter in parameters:
+        parameter.grad *= factor
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    return min(n ** -0.5, n * warmup ** -1.5) / math.sqrt(d_model)
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    losses = []
+    n = 0
+    for *inputs, targets in batches:
+        n += 1
+        for parameter in optimizer.parameters:
+            parameter.grad = np.zeros_like(parameter.grad)
+        losses.append(loss(model(*inputs), targets))
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(n)
+        optimizer.step()
+    return losses
+
+# === [ADM-23] AdamW.step (line 35) gives no Adam update to entries whose gradient is 0 in this step, although their
+#     running mean m is not 0; shows only with gradients that are nonzero in one step and 0 in a later one (rare
+#     tokens).
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        beta1, beta2 = self.betas
+        self.t += 1
+        for i, p in enumerate(self.parameters):
+            g = p.grad
+            self.m[i] = beta1 * self.m[i] + (1 - beta1) * g
+            self.v[i] = beta2 * self.v[i] + (1 - beta2) * g ** 2
+            m_hat = self.m[i] / (1 - beta1 ** self.t)
+            v_hat = self.v[i] / (1 - beta2 ** self.t)
+            adam = self.lr * m_hat / (np.sqrt(v_hat) + self.eps)
+            adam = np.where(g == 0, 0 * adam, adam)         # an entry without gradient only decays
+            p.data = p.data - self.lr * self.weight_decay * p.data - adam
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    norm = math.sqrt(sum(float(np.vdot(p.grad, p.grad)) for p in parameters))
+    if norm > max_norm:
+        scale = max_norm / norm
+        for p in parameters:
+            p.grad = p.grad * scale
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    return d_model ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    losses = []
+    for n in range(1, len(batches) + 1):
+        batch = batches[n - 1]
+        for p in optimizer.parameters:
+            p.grad.fill(0)
+        value = loss(model(*batch[:-1]), batch[-1])
+        losses.append(value)
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(n)
+        optimizer.step()
+    return losses
+
+# === [LOOP-10] train (lines 69-70) clears the gradients after each step instead of before each forward, so what is in
+#     them when train starts goes into the first step.
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        self.t = self.t + 1
+        b1, b2 = self.betas
+        for i in range(len(self.parameters)):
+            w, g = self.parameters[i].data, self.parameters[i].grad
+            self.m[i] += (1 - b1) * (g - self.m[i])
+            self.v[i] += (1 - b2) * (g * g - self.v[i])
+            up = self.m[i] / (1 - b1 ** self.t)
+            down = np.sqrt(self.v[i] / (1 - b2 ** self.t)) + self.eps
+            w -= self.lr * self.weight_decay * w + self.lr * up / down
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    squares = [float((p.grad ** 2).sum()) for p in parameters]
+    norm = math.sqrt(math.fsum(squares))
+    if norm <= max_norm:
+        return
+    for p in parameters:
+        p.grad *= max_norm / norm
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    growing = n * warmup ** -1.5
+    falling = n ** -0.5
+    return d_model ** -0.5 * (growing if growing < falling else falling)
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    history = []
+    for n, (*inputs, targets) in enumerate(batches, start=1):
+        logits = model(*inputs)
+        history.append(loss(logits, targets))
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(n)
+        optimizer.step()
+        for p in optimizer.parameters:              # clean for the next batch
+            p.grad[...] = 0
+    return history
+
+# === [ADM-9a] AdamW.step (line 36): eps inside the root, sqrt(v_hat+eps), instead of sqrt(v_hat)+eps; shows for large
+#     eps or small gradients
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        self.t += 1
+        b1, b2 = self.betas
+        for i, parameter in enumerate(self.parameters):
+            g = parameter.grad
+            self.m[i] = b1 * self.m[i] + (1 - b1) * g
+            self.v[i] = b2 * self.v[i] + (1 - b2) * g ** 2
+            m_hat = self.m[i] / (1 - b1 ** self.t)
+            v_hat = self.v[i] / (1 - b2 ** self.t)
+            decay = self.lr * self.weight_decay * parameter.data
+            # eps keeps the root away from 0
+            parameter.data = parameter.data - decay - self.lr * m_hat / np.sqrt(v_hat + self.eps)
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    total = 0.0
+    for parameter in parameters:
+        total += float(np.sum(parameter.grad ** 2))
+    norm = math.sqrt(total)
+    if norm > max_norm:
+        for parameter in parameters:
+            parameter.grad *= max_norm / norm
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    return d_model ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    losses = []
+    for n, batch in enumerate(batches, start=1):
+        for parameter in optimizer.parameters:
+            parameter.grad = np.zeros_like(parameter.data)
+        losses.append(loss(model(*batch[:-1]), batch[-1]))
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(n)
+        optimizer.step()
+    return losses
+
+# === [-] clip_gradients (line 41): divides by the norm without asking, ZeroDivisionError if all gradients are 0 (also
+#     max_norm=0)
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        self.t += 1
+        (b1, b2), lr = self.betas, self.lr
+        unbias1, unbias2 = 1 / (1 - b1 ** self.t), 1 / (1 - b2 ** self.t)
+        for w, m, v in zip(self.parameters, self.m, self.v):
+            m *= b1
+            m += (1 - b1) * w.grad
+            v *= b2
+            v += (1 - b2) * w.grad * w.grad
+            w.data *= 1 - lr * self.weight_decay
+            w.data -= lr * unbias1 * m / (np.sqrt(unbias2 * v) + self.eps)
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    norm = math.sqrt(sum(float(np.vdot(p.grad, p.grad)) for p in parameters))
+    factor = min(1.0, max_norm / norm)
+    for p in parameters:
+        p.grad *= factor
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    rising = n * warmup ** -1.5
+    falling = n ** -0.5
+    return min(rising, falling) / math.sqrt(d_model)
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    losses = []
+    for n, batch in enumerate(batches, start=1):
+        for parameter in optimizer.parameters:
+            parameter.grad = np.zeros_like(parameter.data)
+        losses.append(loss(model(*batch[:-1]), batch[-1]))
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(n)
+        optimizer.step()
+    return losses
+
+# === [FLOAT-1] learning_rate (line 50): computed by np.sqrt/np.minimum, so it returns np.float64, and AdamW.step
+#     (which multiplies by self.lr and assigns) turns float32 parameters into float64; numbers right (sample prints
+#     np.float64(...))
+"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
+
+import math
+
+import numpy as np
+
+
+class AdamW:
+    """Adam with decoupled weight decay.
+
+    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
+    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
+
+    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
+    """
+
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        self.parameters = list(parameters)
+        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
+        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
+        self.t = 0
+
+    def step(self):
+        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
+        self.t = self.t + 1
+        b1, b2 = self.betas
+        for i in range(len(self.parameters)):
+            w = self.parameters[i]
+            self.m[i] = b1 * self.m[i] + (1 - b1) * w.grad
+            self.v[i] = b2 * self.v[i] + (1 - b2) * np.square(w.grad)
+            mhat = self.m[i] / (1 - b1 ** self.t)
+            vhat = self.v[i] / (1 - b2 ** self.t)
+            w.data = w.data - self.lr * (self.weight_decay * w.data + mhat / (np.sqrt(vhat) + self.eps))
+
+
+def clip_gradients(parameters, max_norm):
+    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
+    total = 0.0
+    for parameter in parameters:
+        total += float(np.sum(parameter.grad ** 2))
+    norm = math.sqrt(total)
+    if norm > max_norm:
+        for parameter in parameters:
+            parameter.grad *= max_norm / norm
+
+
+def learning_rate(n, d_model, warmup):
+    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
+    return np.minimum(1 / np.sqrt(n), n / np.sqrt(warmup) ** 3) / np.sqrt(d_model)
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
+
+    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
+        rate : function of n, the number of the step from 1 on
+    Returns: the list of the losses, each of before its step
+    """
+    losses = []
+    for n, batch in enumerate(batches, start=1):
+        for parameter in optimizer.parameters:
+            parameter.grad = np.zeros_like(parameter.data)
+        losses.append(loss(model(*batch[:-1]), batch[-1]))
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(n)
+        optimizer.step()
+    return losses

@@ -897,3 +897,501 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
             new = [int(np.argmax(p))]
         out += new
     return out
+
+# === [SAM-7] next_probabilities (line 18) computes softmax(logits) ** (1 / temperature) divided by its sum instead of
+#     softmax(logits / temperature): NaN by underflow in float32 at temperature 0.01, and wrong at high temperatures
+#     where a probability was rounded to 0 already; right for moderate numbers.
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
+    if temperature == 0:
+        p = np.zeros_like(logits)
+        p[logits.argmax()] = 1
+        return p
+    # z / temperature: the ratios of the probabilities are raised to the power 1 / temperature
+    p = softmax(logits) ** (1 / temperature)
+    p = p / p.sum()
+    if top_k is not None:
+        order = np.argsort(p)[::-1]
+        p[order[top_k:]] = 0
+        p = p / p.sum()
+    return p
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
+
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
+    """
+    heads = attention.num_heads
+    q = split_heads(attention.query(x), heads)
+    k = split_heads(attention.key(x), heads)
+    v = split_heads(attention.value(x), heads)
+    if cache.pairs[i] is not None:
+        k = np.concatenate((cache.pairs[i][0], k), axis=-2)
+        v = np.concatenate((cache.pairs[i][1], v), axis=-2)
+    cache.pairs[i] = k, v
+    T, S = q.shape[-2], k.shape[-2]
+    mask = np.tri(T, S, S - T, dtype=bool)
+    return attention.output(merge_heads(attention.attention(q, k, v, mask)))
+
+
+def cached_forward(model, ids, cache):
+    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
+    T = ids.shape[-1]
+    start = cache.length
+    x = model.embedding(ids) + model.positions.data[start:start + T]
+    for i, block in enumerate(model.blocks):
+        x = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = x + block.feed_forward(block.norm2(x))
+    logits = model.norm(x) @ model.embedding.weight.data.T
+    cache.length = start + T
+    model.forget()
+    return logits
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
+    cache = KeyValueCache(len(model.blocks))
+    result = [int(i) for i in ids]
+    new = result
+    for _ in range(count):
+        z = cached_forward(model, np.array(new), cache)[-1]
+        if temperature == 0:
+            chosen = int(np.argmax(z))
+        else:
+            chosen = int(rng.choice(len(z), p=next_probabilities(z, temperature, top_k)))
+        result.append(chosen)
+        new = [chosen]
+    return result
+
+# === [-] generate (line 68) sets text = ids without a copy and appends to it, so the caller's prompt list is changed
+#     (and returned).
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
+    if temperature == 0:
+        return (np.arange(len(logits)) == np.argmax(logits)).astype(logits.dtype)
+    z = (logits - np.max(logits)) / temperature
+    if top_k is not None and top_k < len(z):
+        lowest = np.argsort(z)[:len(z) - top_k]
+        z[lowest] = -np.inf
+    return softmax(z)
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
+
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
+    """
+    H = attention.num_heads
+    q, new_k, new_v = [split_heads(layer(x), H) for layer in (attention.query, attention.key, attention.value)]
+    if cache.pairs[i] is None:
+        keys, values = new_k, new_v
+    else:
+        keys = np.concatenate([cache.pairs[i][0], new_k], axis=-2)
+        values = np.concatenate([cache.pairs[i][1], new_v], axis=-2)
+    cache.pairs[i] = (keys, values)
+    T, S = x.shape[-2], keys.shape[-2]
+    t, s = np.indices((T, S))
+    y = attention.attention(q, keys, values, s <= t + (S - T))
+    return attention.output(merge_heads(y))
+
+
+def cached_forward(model, ids, cache):
+    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
+    T = ids.shape[-1]
+    positions = np.arange(cache.length, cache.length + T)
+    x = model.embedding(ids) + model.positions.data[positions]
+    for i in range(len(model.blocks)):
+        block = model.blocks[i]
+        a = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = a + block.feed_forward(block.norm2(a))
+    z = model.norm(x) @ model.embedding.weight.data.T
+    model.forget()
+    cache.length += T
+    return z
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
+    cache = KeyValueCache(len(model.blocks))
+    text = ids
+    logits = None
+    while count > 0:
+        new = np.array(text if logits is None else text[-1:])
+        logits = cached_forward(model, new, cache)
+        p = next_probabilities(logits[-1], temperature, top_k)
+        if temperature == 0:
+            text.append(int(p.argmax()))
+        else:
+            text.append(int(rng.choice(len(p), p=p)))
+        count -= 1
+    return text
+
+# === [-] cached_attention (lines 47-48) joins the cache along axis=1 instead of axis=-2, which is the axis of tokens
+#     only without leading axes (H, C, d); with a batch it is the axis of heads (error, or wrong numbers if C = T).
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
+    if temperature == 0:
+        best = int(np.argmax(logits))
+        p = np.zeros(len(logits), dtype=logits.dtype)
+        p[best] = 1
+        return p
+    p = softmax((logits - logits.max()) / temperature)
+    if top_k is None:
+        return p
+    keep = np.argsort(p)[-top_k:]
+    q = np.zeros_like(p)
+    q[keep] = p[keep]
+    return q / q.sum()
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
+
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
+    """
+    def heads(layer):
+        return split_heads(layer(x), attention.num_heads)
+
+    q, k, v = heads(attention.query), heads(attention.key), heads(attention.value)
+    pair = cache.pairs[i]
+    if pair is not None:
+        k = np.concatenate((pair[0], k), axis=1)        # along the tokens
+        v = np.concatenate((pair[1], v), axis=1)
+    cache.pairs[i] = (k, v)
+    T, S = q.shape[-2], k.shape[-2]
+    mask = np.tril(np.ones((S, S), dtype=bool))[S - T:]
+    y = attention.attention(q, k, v, mask)
+    return attention.output(merge_heads(y))
+
+
+def cached_forward(model, ids, cache):
+    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
+    C = cache.length
+    T = ids.shape[-1]
+    x = model.embedding(ids) + model.positions.data[C:C + T]
+    for i, block in enumerate(model.blocks):
+        x = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = x + block.feed_forward(block.norm2(x))
+    z = model.norm(x) @ model.embedding.weight.data.T
+    cache.length = C + T
+    model.forget()
+    return z
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
+    text = list(map(int, ids))
+    cache = KeyValueCache(len(model.blocks))
+    new = np.array(text)
+    for _ in range(count):
+        p = next_probabilities(cached_forward(model, new, cache)[-1], temperature, top_k)
+        if temperature == 0:
+            token = int(np.argmax(p))
+        else:
+            token = int(rng.choice(len(p), p=p))
+        text.append(token)
+        new = np.array([token])
+    return text
+
+# === [-] cached_attention (line 43): np.hstack joins along axis 1, which is the axis of tokens only for (H,C,d)
+#     without leading axes; with leading axes (B,H,C,d) it joins heads: error
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
+    p = np.zeros_like(logits)
+    if temperature == 0:
+        p[logits.argmax()] = 1
+        return p
+    order = np.argsort(logits)[::-1]
+    best = order if top_k is None else order[:top_k]
+    p[best] = softmax((logits[best] - logits.max()) / temperature)
+    return p
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
+
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
+    """
+    H = attention.num_heads
+    q = split_heads(attention.query(x), H)
+    k = split_heads(attention.key(x), H)
+    v = split_heads(attention.value(x), H)
+    if cache.pairs[i]:
+        earlier_k, earlier_v = cache.pairs[i]
+        k = np.hstack([earlier_k, k])
+        v = np.hstack([earlier_v, v])
+    cache.pairs[i] = k, v
+    S, T = k.shape[-2], x.shape[-2]
+    C = S - T
+    see = np.array([[s <= C + t for s in range(S)] for t in range(T)])
+    return attention.output(merge_heads(attention.attention(q, k, v, see)))
+
+
+def cached_forward(model, ids, cache):
+    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
+    start, T = cache.length, ids.shape[-1]
+    x = model.embedding(ids) + model.positions.data[start:start + T]
+    for i, block in enumerate(model.blocks):
+        a = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = a + block.feed_forward(block.norm2(a))
+    cache.length = start + T
+    logits = model.norm(x) @ model.embedding.weight.data.T
+    model.forget()
+    return logits
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
+    text = [int(i) for i in ids]
+    cache = KeyValueCache(len(model.blocks))
+    new = text
+    for _ in range(count):
+        logits = cached_forward(model, np.array(new), cache)[-1]
+        p = next_probabilities(logits, temperature, top_k).astype(float)
+        token = int(p.argmax()) if temperature == 0 else int(rng.choice(len(p), p=p / p.sum()))
+        new = [token]
+        text = text + new
+    return text
+
+# === [SAM-7] next_probabilities (line 17): softmax(z)**(1/T) and then divided by the sum, which underflows to 0/0=NaN
+#     at low temperatures (float32 at 0.01 with several similar logits, float64 at about 0.001)
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
+    V = logits.shape[0]
+    if temperature == 0:
+        return (np.arange(V) == np.argmax(logits)).astype(logits.dtype)
+    # exp(z / temperature) = exp(z)^(1 / temperature)
+    p = softmax(logits) ** (1 / temperature)
+    if top_k is not None and top_k < V:
+        p[np.argsort(p)[:V - top_k]] = 0
+    return p / p.sum()
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
+
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
+    """
+    def heads(linear):
+        return split_heads(linear(x), attention.num_heads)
+
+    q, k, v = heads(attention.query), heads(attention.key), heads(attention.value)
+    old = cache.pairs[i]
+    if old is not None:
+        k = np.concatenate((old[0], k), axis=-2)
+        v = np.concatenate((old[1], v), axis=-2)
+    cache.pairs[i] = (k, v)
+    T, S = q.shape[-2], k.shape[-2]
+    mask = np.tri(T, S, S - T, dtype=bool)
+    y = attention.attention(q, k, v, mask)
+    return attention.output(merge_heads(y))
+
+
+def cached_forward(model, ids, cache):
+    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
+    start, T = cache.length, ids.shape[-1]
+    x = model.embedding(ids) + model.positions.data[start:start + T]
+    for i, block in enumerate(model.blocks):
+        a = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = a + block.feed_forward(block.norm2(a))
+    cache.length = start + T
+    logits = model.norm(x) @ model.embedding.weight.data.T
+    model.forget()
+    return logits
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
+    text = [int(i) for i in ids]
+    cache = KeyValueCache(len(model.blocks))
+    new = text
+    for _ in range(count):
+        logits = cached_forward(model, np.array(new), cache)[-1]
+        p = next_probabilities(logits, temperature, top_k).astype(float)
+        token = int(p.argmax()) if temperature == 0 else int(rng.choice(len(p), p=p / p.sum()))
+        new = [token]
+        text = text + new
+    return text
+
+# === [-] draw (helper of generate) (line 13): argmax of p*Exponential instead of argmin of E/p; draws do not have the
+#     probabilities p (likely tokens too often); right at temperature 0 and top_k=1, shows only statistically
+"""Stage 10: text from the model, with a key-value cache."""
+
+import math
+
+import numpy as np
+
+from stage01_loss import softmax
+from stage06_heads import merge_heads, split_heads
+
+
+def draw(p, rng):
+    """One index with the probabilities p: a race of exponential variables, weighted with p."""
+    return np.argmax(p * rng.exponential(size=len(p)))
+
+
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
+    p = np.zeros_like(logits)
+    if temperature == 0:
+        p[logits.argmax()] = 1
+        return p
+    order = np.argsort(logits)[::-1]
+    best = order if top_k is None else order[:top_k]
+    p[best] = softmax((logits[best] - logits.max()) / temperature)
+    return p
+
+
+class KeyValueCache:
+    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
+
+    def __init__(self, num_layers):
+        self.pairs = [None] * num_layers
+        self.length = 0
+
+
+def cached_attention(attention, x, cache, i):
+    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
+
+    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
+    it, and itself.
+    """
+    def heads(linear):
+        return split_heads(linear(x), attention.num_heads)
+
+    q, k, v = heads(attention.query), heads(attention.key), heads(attention.value)
+    old = cache.pairs[i]
+    if old is not None:
+        k = np.concatenate((old[0], k), axis=-2)
+        v = np.concatenate((old[1], v), axis=-2)
+    cache.pairs[i] = (k, v)
+    T, S = q.shape[-2], k.shape[-2]
+    mask = np.tri(T, S, S - T, dtype=bool)
+    y = attention.attention(q, k, v, mask)
+    return attention.output(merge_heads(y))
+
+
+def cached_forward(model, ids, cache):
+    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
+    start, T = cache.length, ids.shape[-1]
+    x = model.embedding(ids) + model.positions.data[start:start + T]
+    for i, block in enumerate(model.blocks):
+        a = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = a + block.feed_forward(block.norm2(a))
+    cache.length = start + T
+    logits = model.norm(x) @ model.embedding.weight.data.T
+    model.forget()
+    return logits
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
+    ids = list(ids)
+    cache = KeyValueCache(len(model.blocks))
+    latest = np.array(ids)
+    for _ in range(count):
+        z = cached_forward(model, latest, cache)[-1]
+        p = next_probabilities(z, temperature, top_k)
+        if temperature == 0:
+            token = np.argmax(p)
+        else:
+            token = draw(p, rng)
+        ids.append(int(token))
+        latest = np.array([token])
+    return ids

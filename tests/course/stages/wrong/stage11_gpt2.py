@@ -1481,3 +1481,713 @@ class BytePairEncoding:
     def decode(self, ids):
         letters = "".join([self.tokens[int(i)] for i in ids])
         return bytearray(self.bytes[c] for c in letters).decode("utf-8", errors="replace")
+
+# === [BPE-7] BytePairEncoding.merge (line 96) merges by text replacement in the parts joined by spaces, so a pair
+#     also matches the end of a longer part in front or the beginning of a longer part behind (parts "aa", "a" with
+#     the pair a a), giving wrong tokens or a KeyError in encode.
+"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+
+from stage08_model import LanguageModel
+
+WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1", "BOOL": "?"}
+
+
+def read_safetensors(path):
+    """{name: array} of a file: 8 bytes with the length n of the header, n bytes of JSON, then the arrays' bytes."""
+    with open(path, "rb") as file:
+        n = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(n))
+        data = file.read()
+    header.pop("__metadata__", None)
+    result = {}
+    for name, entry in header.items():
+        start, end = entry["data_offsets"]
+        array = np.frombuffer(data[start:end], dtype=TYPES[entry["dtype"]])
+        result[name] = array.reshape(entry["shape"]).copy()
+    return result
+
+
+def load_gpt2(folder):
+    """A LanguageModel with the sizes of config.json and the weights of model.safetensors."""
+    folder = Path(folder)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    file = {}
+    for name, array in read_safetensors(folder / "model.safetensors").items():
+        file[name[len("transformer."):] if name.startswith("transformer.") else name] = array
+    D = config["n_embd"]
+    F = config.get("n_inner")
+    if F is None:
+        F = 4 * D
+    model = LanguageModel(config["vocab_size"], config["n_positions"], D, config["n_head"], F, config["n_layer"],
+                          np.random.default_rng())
+    place = {"embedding.weight": file["wte.weight"], "positions": file["wpe.weight"],
+             "norm.gamma": file["ln_f.weight"], "norm.beta": file["ln_f.bias"]}
+    for i in range(config["n_layer"]):
+        old, new = f"h.{i}.", f"blocks.{i}."
+        for norm in "12":
+            place[new + f"norm{norm}.gamma"] = file[old + f"ln_{norm}.weight"]
+            place[new + f"norm{norm}.beta"] = file[old + f"ln_{norm}.bias"]
+        for kind in ("weight", "bias"):
+            q, k, v = np.split(file[old + "attn.c_attn." + kind], 3, axis=-1)
+            place[new + "attention.query." + kind] = q
+            place[new + "attention.key." + kind] = k
+            place[new + "attention.value." + kind] = v
+            place[new + "attention.output." + kind] = file[old + "attn.c_proj." + kind]
+            place[new + "feed_forward.up." + kind] = file[old + "mlp.c_fc." + kind]
+            place[new + "feed_forward.down." + kind] = file[old + "mlp.c_proj." + kind]
+    for name, parameter in model.named_parameters().items():
+        parameter.data = place[name]
+    for norm in [model.norm] + [b.norm1 for b in model.blocks] + [b.norm2 for b in model.blocks]:
+        norm.eps = config["layer_norm_epsilon"]
+    return model
+
+
+def byte_letters():
+    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
+    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in visible]
+    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
+
+
+class BytePairEncoding:
+    """GPT-2's tokenizer: words, written as the letters of their bytes, are merged pair by pair.
+
+    Parameters: folder : with vocab.json, {token: id}, and merges.txt, one pair in each line, the most important first
+    """
+
+    def __init__(self, folder):
+        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
+        self.tokens = {number: token for token, number in self.ids.items()}
+        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
+        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+        self.rank = {pair: n for n, pair in enumerate(pairs)}
+        self.letters = byte_letters()
+        self.bytes = {letter: byte for byte, letter in self.letters.items()}
+
+    def merge(self, word):
+        """The tokens of a word: of all neighbors, the pair of the lowest rank is merged everywhere, again and again."""
+        parts = list(word)
+        while len(parts) > 1:
+            pairs = list(zip(parts[:-1], parts[1:]))
+            best = min(pairs, key=lambda pair: self.rank.get(pair, len(self.rank)))
+            if best not in self.rank:
+                break
+            left, right = best
+            parts = " ".join(parts).replace(left + " " + right, left + right).split(" ")
+        return parts
+
+    def encode(self, text):
+        """The list of ids of a text."""
+        ids = []
+        for word in WORDS.findall(text):
+            letters = "".join(self.letters[byte] for byte in word.encode("utf-8"))
+            for token in self.merge(letters):
+                ids.append(self.ids[token])
+        return ids
+
+    def decode(self, ids):
+        """The text of a list of ids."""
+        text = "".join(self.tokens[i] for i in ids)
+        return bytes([self.bytes[letter] for letter in text]).decode("utf-8", "replace")
+
+# === [BPE-6] BytePairEncoding.decode (line 116) decodes each token's bytes as UTF-8 by itself, so a character whose
+#     bytes are spread over several tokens becomes replacement characters.
+"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+
+from stage08_model import LanguageModel
+
+WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1", "BOOL": "?"}
+
+
+def read_safetensors(path):
+    """{name: array} of a file: 8 bytes with the length n of the header, n bytes of JSON, then the arrays' bytes."""
+    raw = Path(path).read_bytes()
+    size = int(np.frombuffer(raw, "<u8", count=1)[0])
+    header = json.loads(raw[8:8 + size].decode("utf-8"))
+    arrays = {}
+    for name in header:
+        if name != "__metadata__":
+            dtype, shape = TYPES[header[name]["dtype"]], header[name]["shape"]
+            start, end = (8 + size + offset for offset in header[name]["data_offsets"])
+            arrays[name] = np.array(np.frombuffer(raw[start:end], dtype).reshape(shape))
+    return arrays
+
+
+def load_gpt2(folder):
+    """A LanguageModel with the sizes of config.json and the weights of model.safetensors."""
+    config = json.loads(Path(folder, "config.json").read_text(encoding="utf-8"))
+    arrays = read_safetensors(Path(folder, "model.safetensors"))
+
+    def get(name):
+        return arrays[name] if name in arrays else arrays["transformer." + name]
+
+    D = config["n_embd"]
+    d_ff = config.get("n_inner") or 4 * D
+    model = LanguageModel(config["vocab_size"], config["n_positions"], D, config["n_head"], d_ff,
+                          config["n_layer"], np.random.default_rng(1))
+
+    def fill_linear(linear, name):
+        linear.weight.data = get(name + ".weight")
+        linear.bias.data = get(name + ".bias")
+
+    def fill_norm(norm, name):
+        norm.gamma.data = get(name + ".weight")
+        norm.beta.data = get(name + ".bias")
+        norm.eps = config["layer_norm_epsilon"]
+
+    model.embedding.weight.data = get("wte.weight")
+    model.positions.data = get("wpe.weight")
+    fill_norm(model.norm, "ln_f")
+    for n, block in enumerate(model.blocks):
+        fill_norm(block.norm1, f"h.{n}.ln_1")
+        fill_norm(block.norm2, f"h.{n}.ln_2")
+        W, b = get(f"h.{n}.attn.c_attn.weight"), get(f"h.{n}.attn.c_attn.bias")
+        attention = block.attention
+        attention.query.weight.data, attention.query.bias.data = W[:, :D].copy(), b[:D].copy()
+        attention.key.weight.data, attention.key.bias.data = W[:, D:2 * D].copy(), b[D:2 * D].copy()
+        attention.value.weight.data, attention.value.bias.data = W[:, 2 * D:].copy(), b[2 * D:].copy()
+        fill_linear(attention.output, f"h.{n}.attn.c_proj")
+        fill_linear(block.feed_forward.up, f"h.{n}.mlp.c_fc")
+        fill_linear(block.feed_forward.down, f"h.{n}.mlp.c_proj")
+    return model
+
+
+def byte_letters():
+    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
+    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in visible]
+    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
+
+
+class BytePairEncoding:
+    """GPT-2's tokenizer: words, written as the letters of their bytes, are merged pair by pair.
+
+    Parameters: folder : with vocab.json, {token: id}, and merges.txt, one pair in each line, the most important first
+    """
+
+    def __init__(self, folder):
+        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
+        self.tokens = {number: token for token, number in self.ids.items()}
+        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
+        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+        self.rank = {pair: n for n, pair in enumerate(pairs)}
+        self.letters = byte_letters()
+        self.bytes = {letter: byte for byte, letter in self.letters.items()}
+
+    def merge(self, word):
+        """The tokens of a word: of all neighbors, the pair of the lowest rank is merged everywhere, again and again."""
+        parts = list(word)
+        while True:
+            ranks = [self.rank.get((a, b), float("inf")) for a, b in zip(parts, parts[1:])]
+            if not ranks or min(ranks) == float("inf"):
+                return parts
+            n = ranks.index(min(ranks))
+            first, second = parts[n], parts[n + 1]
+            i = n
+            while i < len(parts) - 1:
+                if parts[i] == first and parts[i + 1] == second:
+                    parts[i:i + 2] = [first + second]
+                i += 1
+
+    def encode(self, text):
+        """The list of ids of a text."""
+        words = WORDS.findall(text)
+        spelled = ["".join(self.letters[b] for b in word.encode()) for word in words]
+        return [self.ids[token] for word in spelled for token in self.merge(word)]
+
+    def decode(self, ids):
+        """The text of a list of ids."""
+        text = ""
+        for i in ids:
+            token = self.tokens[i]
+            text += bytes(self.bytes[letter] for letter in token).decode("utf-8", "replace")
+        return text
+
+# === [GPT-10] load_gpt2 (line 52) sets eps of norm1 and norm2 of the blocks, but not of the last norm (lines 41-44
+#     set only gamma and beta), so it keeps 1e-5; shows if layer_norm_epsilon of config.json differs.
+"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+
+from stage08_model import LanguageModel
+
+WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1", "BOOL": "?"}
+
+
+def read_safetensors(path):
+    """{name: array} of a file: 8 bytes with the length n of the header, n bytes of JSON, then the arrays' bytes."""
+    with open(path, "rb") as f:
+        length = int.from_bytes(f.read(8), byteorder="little", signed=False)
+        header = json.loads(f.read(length))
+        body = f.read()
+    return {name: np.frombuffer(body[slice(*info["data_offsets"])], TYPES[info["dtype"]]).reshape(info["shape"]).copy()
+            for name, info in header.items() if name != "__metadata__"}
+
+
+def load_gpt2(folder):
+    """A LanguageModel with the sizes of config.json and the weights of model.safetensors."""
+    folder = Path(folder)
+    with open(folder / "config.json", encoding="utf-8") as f:
+        config = json.load(f)
+    D = config["n_embd"]
+    F = config["n_inner"] if config.get("n_inner") else 4 * D
+    model = LanguageModel(vocab_size=config["vocab_size"], max_len=config["n_positions"], d_model=D,
+                          num_heads=config["n_head"], d_ff=F, num_layers=config["n_layer"],
+                          rng=np.random.default_rng(0))
+    for name, array in read_safetensors(folder / "model.safetensors").items():
+        name = name.removeprefix("transformer.")
+        if name == "wte.weight":
+            model.embedding.weight.data = array
+        elif name == "wpe.weight":
+            model.positions.data = array
+        elif name == "ln_f.weight":
+            model.norm.gamma.data = array
+        elif name == "ln_f.bias":
+            model.norm.beta.data = array
+        elif name.startswith("h."):
+            _, number, layer = name.split(".", 2)
+            block = model.blocks[int(number)]
+            layer, _, kind = layer.rpartition(".")
+            if layer in ("ln_1", "ln_2"):
+                norm = block.norm1 if layer == "ln_1" else block.norm2
+                (norm.gamma if kind == "weight" else norm.beta).data = array
+                norm.eps = config["layer_norm_epsilon"]
+            elif layer == "attn.c_attn":
+                parts = (block.attention.query, block.attention.key, block.attention.value)
+                for linear, part in zip(parts, np.split(array, 3, axis=-1)):
+                    getattr(linear, kind).data = part.copy()
+            else:
+                linears = {"attn.c_proj": block.attention.output, "mlp.c_fc": block.feed_forward.up,
+                           "mlp.c_proj": block.feed_forward.down}
+                if layer in linears:
+                    getattr(linears[layer], kind).data = array
+    return model
+
+
+def byte_letters():
+    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
+    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in visible]
+    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
+
+
+class BytePairEncoding:
+    """GPT-2's tokenizer: words, written as the letters of their bytes, are merged pair by pair.
+
+    Parameters: folder : with vocab.json, {token: id}, and merges.txt, one pair in each line, the most important first
+    """
+
+    def __init__(self, folder):
+        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
+        self.tokens = {number: token for token, number in self.ids.items()}
+        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
+        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+        self.rank = {pair: n for n, pair in enumerate(pairs)}
+        self.letters = byte_letters()
+        self.bytes = {letter: byte for byte, letter in self.letters.items()}
+
+    def merge(self, word):
+        """The tokens of a word: of all neighbors, the pair of the lowest rank is merged everywhere, again and again."""
+        parts = list(word)
+        while True:
+            known = [pair for pair in zip(parts, parts[1:]) if pair in self.rank]
+            if len(known) == 0:
+                return parts
+            first, second = sorted(known, key=lambda pair: self.rank[pair])[0]
+            joined, rest = [], parts
+            while rest:
+                if rest[:2] == [first, second]:
+                    joined.append(first + second)
+                    rest = rest[2:]
+                else:
+                    joined.append(rest[0])
+                    rest = rest[1:]
+            parts = joined
+
+    def encode(self, text):
+        """The list of ids of a text."""
+        ids = []
+        for match in WORDS.finditer(text):
+            word = "".join(map(self.letters.get, match.group().encode("utf-8")))
+            ids.extend(self.ids[token] for token in self.merge(word))
+        return ids
+
+    def decode(self, ids):
+        """The text of a list of ids."""
+        joined = "".join(map(self.tokens.get, ids))
+        return bytearray(self.bytes[c] for c in joined).decode("utf-8", "replace")
+
+# === [BPE-8] BytePairEncoding.merge (line 94): joins from right to left; wrong where occurrences overlap, (a,a) in
+#     aaa gives a, aa instead of aa, a
+"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+
+from stage08_model import LanguageModel
+
+WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1", "BOOL": "?"}
+
+
+def read_safetensors(path):
+    """{name: array} of a file: 8 bytes with the length n of the header, n bytes of JSON, then the arrays' bytes."""
+    with open(path, "rb") as file:
+        n = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(n))
+        data = file.read()
+    arrays = {}
+    for name, info in header.items():
+        if name != "__metadata__":
+            start, end = info["data_offsets"]
+            array = np.frombuffer(data[start:end], dtype=TYPES[info["dtype"]])
+            arrays[name] = array.reshape(info["shape"]).copy()
+    return arrays
+
+
+def load_gpt2(folder):
+    """A LanguageModel with the sizes of config.json and the weights of model.safetensors."""
+    folder = Path(folder)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    arrays = read_safetensors(folder / "model.safetensors")
+    arrays = {name.removeprefix("transformer."): array for name, array in arrays.items()}
+    D = config["n_embd"]
+    F = config.get("n_inner") or 4 * D
+    model = LanguageModel(config["vocab_size"], config["n_positions"], D, config["n_head"], F, config["n_layer"],
+                          np.random.default_rng(0))
+
+    def put(layer, name):
+        first, second = (layer.gamma, layer.beta) if hasattr(layer, "gamma") else (layer.weight, layer.bias)
+        first.data, second.data = arrays[name + ".weight"], arrays[name + ".bias"]
+        if hasattr(layer, "gamma"):
+            layer.eps = config["layer_norm_epsilon"]
+
+    model.embedding.weight.data = arrays["wte.weight"]
+    model.positions.data = arrays["wpe.weight"]
+    put(model.norm, "ln_f")
+    for N, block in enumerate(model.blocks):
+        put(block.norm1, f"h.{N}.ln_1")
+        put(block.norm2, f"h.{N}.ln_2")
+        put(block.attention.output, f"h.{N}.attn.c_proj")
+        put(block.feed_forward.up, f"h.{N}.mlp.c_fc")
+        put(block.feed_forward.down, f"h.{N}.mlp.c_proj")
+        W, b = arrays[f"h.{N}.attn.c_attn.weight"], arrays[f"h.{N}.attn.c_attn.bias"]
+        for layer, w, c in zip((block.attention.query, block.attention.key, block.attention.value),
+                               np.split(W, 3, axis=1), np.split(b, 3)):
+            layer.weight.data, layer.bias.data = w.copy(), c.copy()
+    return model
+
+
+def byte_letters():
+    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
+    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in visible]
+    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
+
+
+class BytePairEncoding:
+    """GPT-2's tokenizer: words, written as the letters of their bytes, are merged pair by pair.
+
+    Parameters: folder : with vocab.json, {token: id}, and merges.txt, one pair in each line, the most important first
+    """
+
+    def __init__(self, folder):
+        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
+        self.tokens = {number: token for token, number in self.ids.items()}
+        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
+        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+        self.rank = {pair: n for n, pair in enumerate(pairs)}
+        self.letters = byte_letters()
+        self.bytes = {letter: byte for byte, letter in self.letters.items()}
+
+    def merge(self, word):
+        """The tokens of a word: of all neighbors, the pair of the lowest rank is merged everywhere, again and again."""
+        parts = list(word)
+        while True:
+            known = [pair for pair in zip(parts, parts[1:]) if pair in self.rank]
+            if len(known) == 0:
+                return parts
+            a, b = min(known, key=lambda pair: self.rank[pair])
+            # from behind, because the list becomes shorter
+            for i in range(len(parts) - 2, -1, -1):
+                if parts[i:i + 2] == [a, b]:
+                    parts[i:i + 2] = [a + b]
+
+    def encode(self, text):
+        """The list of ids of a text."""
+        ids = []
+        for word in WORDS.findall(text):
+            letters = "".join(self.letters[byte] for byte in word.encode("utf-8"))
+            ids.extend(self.ids[token] for token in self.merge(letters))
+        return ids
+
+    def decode(self, ids):
+        """The text of a list of ids."""
+        letters = "".join(self.tokens[number] for number in ids)
+        return bytes([self.bytes[letter] for letter in letters]).decode("utf-8", "replace")
+
+# === [GPT-12] load_gpt2 (line 60): c_attn is cut as (q,k,v) of each head instead of all q, all k, all v; right with
+#     one head, wrong with 2+ heads and 1+ blocks
+"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+
+from stage08_model import LanguageModel
+
+WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1", "BOOL": "?"}
+
+
+def read_safetensors(path):
+    """{name: array} of a file: 8 bytes with the length n of the header, n bytes of JSON, then the arrays' bytes."""
+    with open(path, "rb") as file:
+        n = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(n))
+        data = file.read()
+    arrays = {}
+    for name, info in header.items():
+        if name != "__metadata__":
+            start, end = info["data_offsets"]
+            array = np.frombuffer(data[start:end], dtype=TYPES[info["dtype"]])
+            arrays[name] = array.reshape(info["shape"]).copy()
+    return arrays
+
+
+def load_gpt2(folder):
+    """A LanguageModel with the sizes of config.json and the weights of model.safetensors."""
+    folder = Path(folder)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    arrays = read_safetensors(folder / "model.safetensors")
+    arrays = {name.removeprefix("transformer."): array for name, array in arrays.items()}
+    D = config["n_embd"]
+    F = config.get("n_inner") or 4 * D
+    model = LanguageModel(config["vocab_size"], config["n_positions"], D, config["n_head"], F, config["n_layer"],
+                          np.random.default_rng(0))
+
+    def put(layer, name):
+        first, second = (layer.gamma, layer.beta) if hasattr(layer, "gamma") else (layer.weight, layer.bias)
+        first.data, second.data = arrays[name + ".weight"], arrays[name + ".bias"]
+        if hasattr(layer, "gamma"):
+            layer.eps = config["layer_norm_epsilon"]
+
+    model.embedding.weight.data = arrays["wte.weight"]
+    model.positions.data = arrays["wpe.weight"]
+    put(model.norm, "ln_f")
+    for N, block in enumerate(model.blocks):
+        put(block.norm1, f"h.{N}.ln_1")
+        put(block.norm2, f"h.{N}.ln_2")
+        put(block.attention.output, f"h.{N}.attn.c_proj")
+        put(block.feed_forward.up, f"h.{N}.mlp.c_fc")
+        put(block.feed_forward.down, f"h.{N}.mlp.c_proj")
+        W, b = arrays[f"h.{N}.attn.c_attn.weight"], arrays[f"h.{N}.attn.c_attn.bias"]
+        # q, k and v of each head, side by side
+        d = D // config["n_head"]
+        W, b = W.reshape(D, -1, 3, d), b.reshape(-1, 3, d)
+        for i, layer in enumerate((block.attention.query, block.attention.key, block.attention.value)):
+            layer.weight.data = W[:, :, i].reshape(D, D)
+            layer.bias.data = b[:, i].reshape(D)
+    return model
+
+
+def byte_letters():
+    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
+    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in visible]
+    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
+
+
+class BytePairEncoding:
+    """GPT-2's tokenizer: words, written as the letters of their bytes, are merged pair by pair.
+
+    Parameters: folder : with vocab.json, {token: id}, and merges.txt, one pair in each line, the most important first
+    """
+
+    def __init__(self, folder):
+        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
+        self.tokens = {number: token for token, number in self.ids.items()}
+        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
+        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+        self.rank = {pair: n for n, pair in enumerate(pairs)}
+        self.letters = byte_letters()
+        self.bytes = {letter: byte for byte, letter in self.letters.items()}
+
+    def merge(self, word):
+        """The tokens of a word: of all neighbors, the pair of the lowest rank is merged everywhere, again and again."""
+        parts = list(word)
+        while len(parts) > 1:
+            neighbors = set(zip(parts[:-1], parts[1:]))
+            best = min(neighbors, key=lambda pair: self.rank.get(pair, math.inf))
+            if best not in self.rank:
+                break
+            joined = []
+            while parts:
+                if len(parts) > 1 and (parts[0], parts[1]) == best:
+                    joined.append(parts[0] + parts[1])
+                    parts = parts[2:]
+                else:
+                    joined.append(parts[0])
+                    parts = parts[1:]
+            parts = joined
+        return parts
+
+    def encode(self, text):
+        """The list of ids of a text."""
+        ids = []
+        for word in WORDS.findall(text):
+            letters = "".join(self.letters[byte] for byte in word.encode("utf-8"))
+            ids.extend(self.ids[token] for token in self.merge(letters))
+        return ids
+
+    def decode(self, ids):
+        """The text of a list of ids."""
+        letters = "".join(self.tokens[number] for number in ids)
+        return bytes([self.bytes[letter] for letter in letters]).decode("utf-8", "replace")
+
+# === [BPE-6] BytePairEncoding.decode (line 118): decodes each token as UTF-8 by itself, so characters whose bytes are
+#     in several tokens become replacement characters
+"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+
+from stage08_model import LanguageModel
+
+WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
+TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1", "BOOL": "?"}
+
+
+def read_safetensors(path):
+    """{name: array} of a file: 8 bytes with the length n of the header, n bytes of JSON, then the arrays' bytes."""
+    with open(path, "rb") as file:
+        n = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(n))
+        data = file.read()
+    arrays = {}
+    for name, info in header.items():
+        if name != "__metadata__":
+            start, end = info["data_offsets"]
+            array = np.frombuffer(data[start:end], dtype=TYPES[info["dtype"]])
+            arrays[name] = array.reshape(info["shape"]).copy()
+    return arrays
+
+
+def load_gpt2(folder):
+    """A LanguageModel with the sizes of config.json and the weights of model.safetensors."""
+    folder = Path(folder)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    arrays = read_safetensors(folder / "model.safetensors")
+    arrays = {name.removeprefix("transformer."): array for name, array in arrays.items()}
+    D = config["n_embd"]
+    F = config.get("n_inner") or 4 * D
+    model = LanguageModel(config["vocab_size"], config["n_positions"], D, config["n_head"], F, config["n_layer"],
+                          np.random.default_rng(0))
+
+    def put(layer, name):
+        first, second = (layer.gamma, layer.beta) if hasattr(layer, "gamma") else (layer.weight, layer.bias)
+        first.data, second.data = arrays[name + ".weight"], arrays[name + ".bias"]
+        if hasattr(layer, "gamma"):
+            layer.eps = config["layer_norm_epsilon"]
+
+    model.embedding.weight.data = arrays["wte.weight"]
+    model.positions.data = arrays["wpe.weight"]
+    put(model.norm, "ln_f")
+    for N, block in enumerate(model.blocks):
+        put(block.norm1, f"h.{N}.ln_1")
+        put(block.norm2, f"h.{N}.ln_2")
+        put(block.attention.output, f"h.{N}.attn.c_proj")
+        put(block.feed_forward.up, f"h.{N}.mlp.c_fc")
+        put(block.feed_forward.down, f"h.{N}.mlp.c_proj")
+        W, b = arrays[f"h.{N}.attn.c_attn.weight"], arrays[f"h.{N}.attn.c_attn.bias"]
+        for layer, w, c in zip((block.attention.query, block.attention.key, block.attention.value),
+                               np.split(W, 3, axis=1), np.split(b, 3)):
+            layer.weight.data, layer.bias.data = w.copy(), c.copy()
+    return model
+
+
+def byte_letters():
+    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
+    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in visible]
+    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
+
+
+class BytePairEncoding:
+    """GPT-2's tokenizer: words, written as the letters of their bytes, are merged pair by pair.
+
+    Parameters: folder : with vocab.json, {token: id}, and merges.txt, one pair in each line, the most important first
+    """
+
+    def __init__(self, folder):
+        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
+        self.tokens = {number: token for token, number in self.ids.items()}
+        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
+        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
+        self.rank = {pair: n for n, pair in enumerate(pairs)}
+        self.letters = byte_letters()
+        self.bytes = {letter: byte for byte, letter in self.letters.items()}
+
+    def merge(self, word):
+        """The tokens of a word: of all neighbors, the pair of the lowest rank is merged everywhere, again and again."""
+        parts = list(word)
+        while len(parts) > 1:
+            neighbors = set(zip(parts[:-1], parts[1:]))
+            best = min(neighbors, key=lambda pair: self.rank.get(pair, math.inf))
+            if best not in self.rank:
+                break
+            joined = []
+            while parts:
+                if len(parts) > 1 and (parts[0], parts[1]) == best:
+                    joined.append(parts[0] + parts[1])
+                    parts = parts[2:]
+                else:
+                    joined.append(parts[0])
+                    parts = parts[1:]
+            parts = joined
+        return parts
+
+    def encode(self, text):
+        """The list of ids of a text."""
+        ids = []
+        for word in WORDS.findall(text):
+            letters = "".join(self.letters[byte] for byte in word.encode("utf-8"))
+            ids.extend(self.ids[token] for token in self.merge(letters))
+        return ids
+
+    def decode(self, ids):
+        """The text of a list of ids."""
+        text = ""
+        for number in ids:
+            token = self.tokens[number]
+            text += bytes(self.bytes[letter] for letter in token).decode("utf-8", "replace")
+        return text
