@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...file_checks import one_line
-from ...texts import Message
+from ...texts import Message, listed
 from ..checker.diagnosis import AnswerKey
 from ..checker.feedback import is_place
 from ..checker.localize import localize
@@ -91,17 +91,22 @@ def check_stage(stage, files, execute, seed=0, own=(), look=look_at):
     others = [one for one in mine if one != stage]
     if result.verdict.status in ("todo", "missing") or result.verdict.stage in CANNOT_RUN:
         return result
-    if not result.passed and others and check_alone(stage, program_of(files, [stage]), execute, seed).passed:
-        return blaming(result, culprit(others, lambda left: check_alone(
-            stage, program_of(files, {stage, *left}), execute, seed).passed))
+
+    def passes_with(stages):
+        return check_alone(stage, program_of(files, {stage, *stages}), execute, seed).passed
+
+    def trains_with(stages):
+        return not whole.difference(stage, whole.train_with(stage, program_of(files, {stage, *stages}), execute))
+
+    if not result.passed and others and passes_with(()):
+        return blaming(result, others, passes_with)
     if result.verdict.status in ("timeout", "memory"):
         return result                           # a training would end in the same way
     result.curve = whole.train_with(stage, program, execute)
     if result.passed and result.difference:
         result.verdict = Verdict("fail", "training", about_training(result), right=True)
-        guilty = culprit(others, lambda left: not whole.difference(
-            stage, whole.train_with(stage, program_of(files, {stage, *left}), execute)))
-        return blaming(result, guilty)
+        if others and trains_with(()):
+            return blaming(result, others, trains_with)
     return result
 
 
@@ -109,20 +114,16 @@ def in_order(stages):
     return tuple(sorted(stages, key=lambda stage: stage.number))
 
 
-def culprit(others, is_right_with):
-    """Returns the stage without which everything is right, or None.
+def blaming(result, others, is_right_with):
+    """Returns the result of a stage that is right by itself, with a sentence that names the other stage that is the cause.
 
     Parameters:
+        others : the student's other stages
         is_right_with : function of the stages that remain the student's
     """
-    return next((one for one in others if is_right_with([other for other in others if other != one])), None)
-
-
-def blaming(result, guilty):
-    """Returns the result with a sentence that names another stage as the cause, if there is one."""
-    if guilty is None:
-        return result
-    note = Message("stages/words.state.because_of", number=result.stage.number, other=guilty.number, file=guilty.file)
+    guilty = [one for one in others if is_right_with([other for other in others if other != one])][:1] or others
+    note = Message("stages/words.state.because_of", number=result.stage.number, n=len(guilty),
+                   others=listed([str(one.number) for one in guilty]), files=listed([one.file for one in guilty]))
     result.verdict = replace(result.verdict, note=note, lines=(note, *result.verdict.lines), mistakes=())
     return result
 

@@ -68,7 +68,7 @@ def test_an_earlier_stage_is_named_where_it_is_the_cause():
     wrong = edited(2, ("return dy @ self.weight.data.T", "return 2 * dy @ self.weight.data.T"))
     result = checked(4, own=[2], stage02_linear=wrong)
     assert not result.passed and result.verdict.note.kind.endswith("because_of")
-    assert result.verdict.note.values["other"] == 2 and result.verdict.note.values["file"] == STAGES[2].file
+    assert f"together with your stage 2. Look at {STAGES[2].file}." in sentences(result)
     assert checked(4, stage02_linear=wrong).passed          # without `own`, the file of the other stage is not used
 
 
