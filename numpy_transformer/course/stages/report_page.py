@@ -121,13 +121,12 @@ def table(report):
 def facts(result):
     """Returns what was found about a stage that has passed, as cells."""
     from .check import answer_keys
-    *_, expected = whole.experiment(result.stage.number)
     gradients = say("page.none")
     if result.gradients:
         gradients = say("page.error", count=len(result.gradients), error=f"{max(result.gradients.values()):.0e}")
     return [say("page.cases", count=sum(len(key.cases) for key in answer_keys(result.stage.number, 0))), gradients,
             str(len(result.bugs) or say("page.none")),
-            say("page.apart", size=f"{abs(result.curve.losses - expected.losses).max():.0e}")]
+            say("page.apart", size=f"{whole.apart(result.stage, result.curve):.0e}")]
 
 
 def curves(report):

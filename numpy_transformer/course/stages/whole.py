@@ -76,7 +76,7 @@ def train_with(stage, files, execute):
                      outputs=("losses", "text"))
     run = execute(files, ProgramTask(part, [case], stage.file))
     result = run.results[0]
-    complete = len(result.outputs) == 2 and all(y is not None for y in result.outputs)
+    complete = len(result.outputs) == 2 and all(y is not None and y.ndim == 1 for y in result.outputs)
     if complete and "error" not in result.report:
         return Curve(*result.outputs, {})
     return Curve(np.zeros(0), np.zeros(0, int), {"ended": run.ended, **run.report, **result.report})
@@ -87,11 +87,18 @@ def difference(stage, curve):
     _, _, expected = experiment(stage.number)
     if curve.losses.shape != expected.losses.shape or not np.isfinite(curve.losses).all():
         return Difference("error")
-    apart = abs(curve.losses - expected.losses) > TOLERANCE * abs(expected.losses)
-    if apart.any():
-        step = int(apart.argmax())
-        return Difference("losses", step + 1, float(abs(curve.losses - expected.losses).max()))
+    differs = abs(curve.losses - expected.losses) > TOLERANCE * abs(expected.losses)
+    if differs.any():
+        step = int(differs.argmax())
+        return Difference("losses", step + 1, apart(stage, curve))
     return None if np.array_equal(curve.ids, expected.ids) else Difference("text")
+
+
+def apart(stage, curve):
+    """Returns the largest difference between the losses of a curve and the library's, as far as both go; NaN if there is one."""
+    _, _, expected = experiment(stage.number)
+    count = min(len(curve.losses), len(expected.losses))
+    return float(abs(curve.losses[:count] - expected.losses[:count]).max(initial=0))
 
 
 def drawn(yours, expected, width=50, height=7):

@@ -8,6 +8,7 @@ from helpers.stages import checked, edited, sentences
 
 from numpy_transformer.course.stages import bugs, check, whole
 from numpy_transformer.course.stages.table import STAGES
+from numpy_transformer.course.stages.told import result_lines
 
 QUICK = (3,)
 SKIP = [number for number in STAGES if number not in QUICK]
@@ -102,6 +103,32 @@ def test_what_goes_wrong_only_in_training_is_found():
     result = checked(3, text)
     assert result.verdict.stage == "training" and result.verdict.note.values["step"] == 41
     assert set(result.right) == {"LayerNorm.forward", "LayerNorm.backward"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("old, new", [
+    ("    return losses\n", "    return losses[:-1]\n"), ("    return losses\n", "    return np.array([losses, losses])\n"),
+    ("    return losses\n", "    return None\n"), ("loss(model(*inputs), targets))", "np.nan)"),
+    ("loss(model(*inputs), targets))", "loss(model(*inputs), targets) + 1j)")])
+def test_odd_curves_are_told_without_an_error(old, new):
+    result = checked(9, edited(9, (old, new)))
+    assert not result.passed and list(result_lines(result, {}))
+
+
+ODD = ("None", "()", "'text'", "[[1], [2, 3]]", "object()", "1j", "np.array(['a'])", "np.array([None])", "float('inf')", "np.zeros((0,))",
+       "[1] * 60000", "{}", "print", "(None, None)", "np.ma.masked", "np.arange(3).view('M8[D]')")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", STAGES)
+def test_odd_results_are_told_without_an_error(number):
+    """One return of each stage's file gives each of three odd values, which differ from stage to stage."""
+    text = STAGES[number].solution.replace('"""\n\n', '"""\n\nimport numpy as np\n\n', 1)
+    returns = re.findall(r"^ +return (.+)$", text, re.M)
+    for i in range(3):
+        old, odd = returns[(number + i) % len(returns)], ODD[(3 * number + i) % len(ODD)]
+        result = checked(number, text.replace(f"return {old}", f"return {odd}", 1))
+        assert not result.passed and list(result_lines(result, {}))
 
 
 def test_remembered_arrays_that_are_changed_in_place_are_named():
