@@ -5,7 +5,6 @@ import functools
 from dataclasses import dataclass
 
 from ...texts import ENGLISH, folder_of_language, texts_of
-from ..lessons.files import LESSONS
 from .definition import program_file, stage_files
 
 LAW = "module"                                  # the file that every stage imports
@@ -55,6 +54,7 @@ class Stage:
     @property
     def lessons(self):
         """Numbers of the lessons that prepare it."""
+        from ..lessons.files import LESSONS  # grading does not need the lessons
         return LESSONS[self.number]
 
     @property
