@@ -69,7 +69,7 @@ def command(capsys, *arguments):
 
 def test_a_class_of_five_from_its_folders_to_the_gradebooks(school, tmp_path, capsys):
     error = command(capsys, school, "--out", tmp_path / "scores.csv", "--only", "stage2,stage04_feed_forward.py",
-                    "--seed", "7", "--timeout", "1", "--feedback", tmp_path / "feedback", *SANDBOX)
+                    "--seed", "7", "--timeout", "4", "--feedback", tmp_path / "feedback", *SANDBOX)
     assert "5 students, 2 stages, seed 7" in error and "report.html" not in error
     rows_are_right(table(tmp_path / "scores.csv"))
     feedback_is_right((tmp_path / "feedback" / "Ben.txt").read_text(encoding="utf-8"))
