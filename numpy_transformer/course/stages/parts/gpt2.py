@@ -122,74 +122,87 @@ def by_merges_in_order(texts, vocabulary, merges):
     return np.array(ids), np.ones(len(texts), bool), drivers.as_bytes(texts), drivers.as_bytes(cut)
 
 
+def reading():
+    """The part that reads a file of weights."""
+    return new_part(11, 1, drivers.safetensors, ("read_safetensors",), lambda rng, n: draw_gpt2(rng, n)[2:],
+                    ("values", "names and shapes", "read-only"), (
+        Mistake("ST-1", {".copy()": ""}),
+        Mistake("ST-2", {
+            "np.frombuffer(content[8 + n + start:8 + n + end], TYPES[entry[\"dtype\"]])":
+                "np.frombuffer(content[8 + n:], TYPES[entry[\"dtype\"]])[sum(array.size for array in "
+                "arrays.values()):]\n"
+                "            array = array[:math.prod(entry[\"shape\"])]",
+            "import json\n":
+                "import json\n"
+                "import math\n"}),
+        Mistake("ST-3", {".reshape(entry[\"shape\"])": ".reshape(entry[\"shape\"][::-1]).T"}),
+    ), reference=as_they_are)
+
+
+def weights():
+    """The part that gives the weights to the model."""
+    return new_part(11, 2, drivers.gpt2_logits, ("load_gpt2",), draw_gpt2, ("logits",), (
+        Mistake("GPT-1", {
+            "part.weight.data, part.bias.data = weight, bias":
+                "part.weight.data, part.bias.data = weight.T, bias"}),
+        Mistake("GPT-2", {"zip((attention.query, attention.key, attention.value), weights, biases)":
+                          "zip((attention.key, attention.query, attention.value), weights, biases)"}),
+        Mistake("GPT-3", {
+            "np.split(arrays[f\"h.{i}.attn.c_attn.weight\"], 3, axis=-1)":
+                "[part.reshape(width, width) for part in np.split("
+                "arrays[f\"h.{i}.attn.c_attn.weight\"].reshape(-1), 3)]"}),
+        Mistake("GPT-4", {"    norm.eps = config[\"layer_norm_epsilon\"]\n": ""}),
+        Mistake("GPT-5", {"model.positions.data = arrays[\"wpe.weight\"]": "pass"}),
+        Mistake("GPT-6", {
+            "arrays[f\"h.{i}.{name}.weight\"], arrays": "arrays[f\"h.{i}.{name}.weight\"].T, arrays"}),
+        Mistake("GPT-7", {"fill_norm(model.norm, arrays, \"ln_f\", config)": "pass"}),
+        Mistake("GPT-8", {
+            "fill_norm(block.norm1, arrays, f\"h.{i}.ln_1\", config)":
+                "fill_norm(block.norm1, arrays, f\"h.{i}.ln_2\", config)",
+            "fill_norm(block.norm2, arrays, f\"h.{i}.ln_2\", config)":
+                "fill_norm(block.norm2, arrays, f\"h.{i}.ln_1\", config)"}),
+        Mistake("GPT-9", {"[f\"h.{i}.attn.c_attn.weight\"], 3": "[\"h.0.attn.c_attn.weight\"], 3"}),
+        Mistake("GPT-10", {"norm.eps = config[\"layer_norm_epsilon\"]":
+                           "norm.eps = norm.eps if name == \"ln_f\" else config[\"layer_norm_epsilon\"]"}),
+        Mistake("GPT-12", {
+            "np.split(arrays[f\"h.{i}.attn.c_attn.weight\"], 3, axis=-1)":
+                "[part.reshape(width, width) for part in np.moveaxis(arrays[f\"h.{i}.attn.c_attn.weight\"]"
+                ".reshape(width, config[\"n_head\"], 3, -1), 2, 0)]",
+            "np.split(arrays[f\"h.{i}.attn.c_attn.bias\"], 3)":
+                "[part.ravel() for part in np.moveaxis(arrays[f\"h.{i}.attn.c_attn.bias\"]"
+                ".reshape(config[\"n_head\"], 3, -1), 1, 0)]"}),
+        Mistake("GPT-11", {"norm.eps = config[\"layer_norm_epsilon\"]":
+                           "norm.eps = config[\"layer_norm_epsilon\"] if name == \"ln_f\" else norm.eps"}),
+    ), edges=other_checkpoints, reference=by_load_pretrained)
+
+
+def tokenizer():
+    """The part of byte-pair encoding."""
+    return new_part(11, 3, drivers.byte_pairs, ("BytePairEncoding.merge", "BytePairEncoding.encode", "BytePairEncoding.decode"),
+             draw_tokenizer, ("ids", "same text", "text", "text without its last token"), (
+        Mistake("BPE-1", {"min(pairs, key=self.rank.get)": "max(pairs, key=self.rank.get)"}),
+        Mistake("BPE-2", {"min(pairs, key=self.rank.get)": "pairs[0]"}),
+        Mistake("BPE-3", {"            parts = merged\n": "            return merged\n"}),
+        Mistake("BPE-4", {
+            "words = [\"\".join(self.letters[byte] for byte in word.encode()) for word in WORDS.findall("
+            "text)]":
+                "words = [\"\".join(self.letters[byte] for byte in text.encode())]"}),
+        Mistake("BPE-8", {
+            "for part in parts:": "for part in reversed(parts):",
+            "(merged[-1], part) == best": "(part, merged[-1]) == best",
+            "parts = merged\n": "parts = merged[::-1]\n"}),
+        Mistake("BPE-6", {
+            "        letters = \"\".join(self.tokens[number] for number in ids)\n"
+            "        return bytes(self.bytes[letter] for letter in letters).decode(\"utf-8\", \"replace\")":
+                "        words = [bytes(self.bytes[letter] for letter in self.tokens[number]) for number in "
+                "ids]\n"
+                "        return \"\".join(word.decode(\"utf-8\", \"replace\") for word in words)"}),
+        Mistake("BPE-7", {
+            "parts = merged\n":
+                "parts = \" \".join(parts).replace(\" \".join(best), \"\".join(best)).split(\" \")\n"}),
+        Mistake("BPE-5", {"for word in WORDS.findall(text)": "for word in text.split()"}),
+    ), edges=overlapping_merges, reference=by_merges_in_order)
+
+
 def stage_11():
-    return (new_part(11, 1, drivers.safetensors, ("read_safetensors",), lambda rng, n: draw_gpt2(rng, n)[2:],
-                     ("values", "names and shapes", "read-only"), (
-                Mistake("ST-1", {".copy()": ""}),
-                Mistake("ST-2", {
-                    "np.frombuffer(content[8 + n + start:8 + n + end], TYPES[entry[\"dtype\"]])":
-                        "np.frombuffer(content[8 + n:], TYPES[entry[\"dtype\"]])[sum(array.size for array in "
-                        "arrays.values()):]\n"
-                        "            array = array[:math.prod(entry[\"shape\"])]",
-                    "import json\n":
-                        "import json\n"
-                        "import math\n"}),
-                Mistake("ST-3", {".reshape(entry[\"shape\"])": ".reshape(entry[\"shape\"][::-1]).T"}),
-            ), reference=as_they_are),
-            new_part(11, 2, drivers.gpt2_logits, ("load_gpt2",), draw_gpt2, ("logits",), (
-                Mistake("GPT-1", {
-                    "part.weight.data, part.bias.data = weight, bias":
-                        "part.weight.data, part.bias.data = weight.T, bias"}),
-                Mistake("GPT-2", {"zip((attention.query, attention.key, attention.value), weights, biases)":
-                                  "zip((attention.key, attention.query, attention.value), weights, biases)"}),
-                Mistake("GPT-3", {
-                    "np.split(arrays[f\"h.{i}.attn.c_attn.weight\"], 3, axis=-1)":
-                        "[part.reshape(width, width) for part in np.split("
-                        "arrays[f\"h.{i}.attn.c_attn.weight\"].reshape(-1), 3)]"}),
-                Mistake("GPT-4", {"    norm.eps = config[\"layer_norm_epsilon\"]\n": ""}),
-                Mistake("GPT-5", {"model.positions.data = arrays[\"wpe.weight\"]": "pass"}),
-                Mistake("GPT-6", {
-                    "arrays[f\"h.{i}.{name}.weight\"], arrays": "arrays[f\"h.{i}.{name}.weight\"].T, arrays"}),
-                Mistake("GPT-7", {"fill_norm(model.norm, arrays, \"ln_f\", config)": "pass"}),
-                Mistake("GPT-8", {
-                    "fill_norm(block.norm1, arrays, f\"h.{i}.ln_1\", config)":
-                        "fill_norm(block.norm1, arrays, f\"h.{i}.ln_2\", config)",
-                    "fill_norm(block.norm2, arrays, f\"h.{i}.ln_2\", config)":
-                        "fill_norm(block.norm2, arrays, f\"h.{i}.ln_1\", config)"}),
-                Mistake("GPT-9", {"[f\"h.{i}.attn.c_attn.weight\"], 3": "[\"h.0.attn.c_attn.weight\"], 3"}),
-                Mistake("GPT-10", {"norm.eps = config[\"layer_norm_epsilon\"]":
-                                   "norm.eps = norm.eps if name == \"ln_f\" else config[\"layer_norm_epsilon\"]"}),
-                Mistake("GPT-12", {
-                    "np.split(arrays[f\"h.{i}.attn.c_attn.weight\"], 3, axis=-1)":
-                        "[part.reshape(width, width) for part in np.moveaxis(arrays[f\"h.{i}.attn.c_attn.weight\"]"
-                        ".reshape(width, config[\"n_head\"], 3, -1), 2, 0)]",
-                    "np.split(arrays[f\"h.{i}.attn.c_attn.bias\"], 3)":
-                        "[part.ravel() for part in np.moveaxis(arrays[f\"h.{i}.attn.c_attn.bias\"]"
-                        ".reshape(config[\"n_head\"], 3, -1), 1, 0)]"}),
-                Mistake("GPT-11", {"norm.eps = config[\"layer_norm_epsilon\"]":
-                                   "norm.eps = config[\"layer_norm_epsilon\"] if name == \"ln_f\" else norm.eps"}),
-            ), edges=other_checkpoints, reference=by_load_pretrained),
-            new_part(11, 3, drivers.byte_pairs, ("BytePairEncoding.merge", "BytePairEncoding.encode", "BytePairEncoding.decode"),
-                     draw_tokenizer, ("ids", "same text", "text", "text without its last token"), (
-                Mistake("BPE-1", {"min(pairs, key=self.rank.get)": "max(pairs, key=self.rank.get)"}),
-                Mistake("BPE-2", {"min(pairs, key=self.rank.get)": "pairs[0]"}),
-                Mistake("BPE-3", {"            parts = merged\n": "            return merged\n"}),
-                Mistake("BPE-4", {
-                    "words = [\"\".join(self.letters[byte] for byte in word.encode()) for word in WORDS.findall("
-                    "text)]":
-                        "words = [\"\".join(self.letters[byte] for byte in text.encode())]"}),
-                Mistake("BPE-8", {
-                    "for part in parts:": "for part in reversed(parts):",
-                    "(merged[-1], part) == best": "(part, merged[-1]) == best",
-                    "parts = merged\n": "parts = merged[::-1]\n"}),
-                Mistake("BPE-6", {
-                    "        letters = \"\".join(self.tokens[number] for number in ids)\n"
-                    "        return bytes(self.bytes[letter] for letter in letters).decode(\"utf-8\", \"replace\")":
-                        "        words = [bytes(self.bytes[letter] for letter in self.tokens[number]) for number in "
-                        "ids]\n"
-                        "        return \"\".join(word.decode(\"utf-8\", \"replace\") for word in words)"}),
-                Mistake("BPE-7", {
-                    "parts = merged\n":
-                        "parts = \" \".join(parts).replace(\" \".join(best), \"\".join(best)).split(\" \")\n"}),
-                Mistake("BPE-5", {"for word in WORDS.findall(text)": "for word in text.split()"}),
-            ), edges=overlapping_merges, reference=by_merges_in_order))
+    return reading(), weights(), tokenizer()

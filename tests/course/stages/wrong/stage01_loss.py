@@ -55,6 +55,7 @@ class CrossEntropyLoss(Module):
         out[keep] = d / len(keep)
         return out.reshape(shape)
 
+
 # === [CE-11a] CrossEntropyLoss.backward divides by the number of all targets and not by the number of the counted
 #     ones, N, as forward does; line 50: / mask.size.
 """Stage 1: softmax and cross-entropy."""
@@ -108,6 +109,7 @@ class CrossEntropyLoss(Module):
         logp, q, mask = self.recall()
         dlogits = (np.exp(logp) - q) / mask.size
         return np.where(mask[..., None], dlogits, 0)
+
 
 # === [CE-12a] _smooth, used by CrossEntropyLoss.forward, spreads the label smoothing over the other V - 1 classes
 #     only: 1 - e at the target and e / (V - 1) elsewhere; forward and backward agree; line 11: q = np.full((n, V),
@@ -170,6 +172,7 @@ class CrossEntropyLoss(Module):
         grad[counts] = (np.exp(logp) - q) / len(q)
         return grad.reshape(shape)
 
+
 # === [-] CrossEntropyLoss.forward uses ignored targets as indices, which raises an IndexError when ignore_id is no
 #     class, such as 100; line 37: onehot = eye[targets].
 """Stage 1: softmax and cross-entropy."""
@@ -227,70 +230,6 @@ class CrossEntropyLoss(Module):
         d[~use] = 0
         return d
 
-# === [CE-12a] CrossEntropyLoss.forward, line 50: label smoothing gives the target 1 - e and shares e among the V - 1
-#     other classes instead of q = (1 - e) onehot + e / V over all V: loss and dlogits wrong whenever label_smoothing
-#     > 0.
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
-def log_softmax(z):
-    z = z - z.max(axis=-1, keepdims=True)
-    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
-
-
-def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
-    shifted = z - np.max(z, axis=-1, keepdims=True)
-    a = np.exp(shifted)
-    s = np.sum(a, axis=-1, keepdims=True)
-    return a / s
-
-
-def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
-    # Jacobian-vector product: dz_i = p_i (dp_i - sum_j p_j dp_j)
-    inner = np.einsum("...v,...v->...", p, dp)[..., None]
-    return p * (dp - inner)
-
-
-class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
-    def forward(self, logits, targets):
-        V = logits.shape[-1]
-        logp = log_softmax(logits)
-        if self.ignore_id is None:
-            counted = np.ones(np.shape(targets), dtype=bool)
-        else:
-            counted = targets != self.ignore_id
-        safe = np.where(counted, targets, 0)
-        # the target gets 1 - e, and e is shared by all the other classes
-        classes = np.arange(V)
-        on, off = 1 - self.label_smoothing, self.label_smoothing / (V - 1)
-        q = np.where(classes == safe[..., None], on, off).astype(logits.dtype)
-        n = int(counted.sum())
-        per_row = -(q * logp).sum(axis=-1)
-        loss = per_row[counted].sum() / n
-        self.remember(logp, q, counted, n)
-        return loss
-
-    def backward(self):
-        logp, q, counted, n = self.recall()
-        d = (np.exp(logp) - q) / n
-        return np.where(counted[..., None], d, 0)
 
 # === [CE-18] CrossEntropyLoss.forward, line 48: the e / V part of the loss is averaged over all rows, ignored ones
 #     too (only the onehot part is restricted to the counted rows): loss wrong (gradient right) when label_smoothing >
@@ -355,6 +294,7 @@ class CrossEntropyLoss(Module):
         grad /= len(rows)
         return grad.reshape(shape)
 
+
 # === [-] CrossEntropyLoss.forward, line 36: z = logits.reshape(...) is a view of the caller's array, and z -= max
 #     subtracts the row maximum in place: the logits argument is changed (loss and gradient are right).
 """Stage 1: softmax and cross-entropy."""
@@ -410,117 +350,6 @@ class CrossEntropyLoss(Module):
         dz[~mask] = 0
         return (dz / N).reshape(shape)
 
-# === [SMB-1] softmax_backward uses only the diagonal of the Jacobian, dp p (1 - p): the influence of z_i on the other
-#     p_j of the row, through the common sum s, is missing (line 18: return dp * p * (1 - p))
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
-def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
-    shifted = z - np.max(z, axis=-1, keepdims=True)
-    e = np.exp(shifted)
-    return e / np.sum(e, axis=-1, keepdims=True)
-
-
-def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
-    # p = a / s: the derivative of p with respect to its own z is p (1 - p)
-    return dp * p * (1 - p)
-
-
-class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
-    def forward(self, logits, targets):
-        z = logits.reshape(-1, logits.shape[-1])
-        t = np.asarray(targets).reshape(-1)
-        keep = np.full(t.shape, True) if self.ignore_id is None else t != self.ignore_id
-        t = np.where(keep, t, 0)
-        z = z - z.max(axis=1, keepdims=True)
-        logp = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
-        count = int(np.count_nonzero(keep))
-        q = np.full_like(logp, self.label_smoothing / logp.shape[1])
-        q[np.arange(len(t)), t] += 1 - self.label_smoothing
-        losses = -(q * logp).sum(axis=1)
-        self.remember(np.exp(logp), q, keep, count, logits.shape)
-        return losses[keep].sum() / losses.dtype.type(count)
-
-    def backward(self):
-        p, q, keep, count, shape = self.recall()
-        grad = (p - q) / count
-        grad[~keep] = 0
-        return grad.reshape(shape)
-
-# === [CE-12a] CrossEntropyLoss.forward spreads the smoothing mass over the V - 1 other classes (target 1 - e, others
-#     e / (V - 1)) instead of q = (1 - e) onehot + e / V; backward agrees with that forward, so only the values tell
-#     (line 45: hit, miss = 1 - self.label_smoothing, self.label_smoothing / max(V - 1, 1))
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
-def log_softmax(z):
-    z = z - z.max(axis=-1, keepdims=True)
-    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
-
-
-def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
-    z = z - z.max(-1, keepdims=True)
-    a = np.exp(z)
-    s = a.sum(-1, keepdims=True)
-    return a / s
-
-
-def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
-    inner = np.einsum("...v,...v->...", p, dp)
-    return p * (dp - inner[..., None])
-
-
-class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
-    def forward(self, logits, targets):
-        V = logits.shape[-1]
-        log_p = log_softmax(logits)
-        mask = np.ones(np.shape(targets), bool) if self.ignore_id is None else np.not_equal(targets, self.ignore_id)
-        onehot = np.equal(np.arange(V), np.asarray(targets)[..., None])
-        # the mass e is spread over the classes which are not the target
-        hit, miss = 1 - self.label_smoothing, self.label_smoothing / max(V - 1, 1)
-        q = np.where(onehot, hit, miss).astype(log_p.dtype)
-        q = q * mask[..., None]
-        n = int(mask.sum())
-        self.remember(np.exp(log_p), q, mask, n)
-        return -(q * log_p).sum() / log_p.dtype.type(n)
-
-    def backward(self):
-        p, q, mask, n = self.recall()
-        return (p * mask[..., None] - q) / n
 
 # === [SMF-2] CrossEntropyLoss.forward subtracts the maximum of the whole array and not of each row, so a row far
 #     below another one gives log(0) = -infinity (loss inf or nan); softmax and backward use the maximum of each row
@@ -579,6 +408,7 @@ class CrossEntropyLoss(Module):
         q = np.full_like(p, self.label_smoothing / V)
         np.put_along_axis(q, classes[..., np.newaxis], 1 - self.label_smoothing + self.label_smoothing / V, axis=-1)
         return np.where(counted[..., np.newaxis], p - q, 0) / N
+
 
 # === [-] CrossEntropyLoss.forward, lines 48-49, returns the KL divergence q (log q - log p) of KLDivLoss instead of
 #     the cross-entropy, so with label smoothing the loss is too small by the entropy of q (gradients right; page
@@ -641,6 +471,7 @@ class CrossEntropyLoss(Module):
         grad = grad * keep[..., None]
         return grad / count
 
+
 # === [-] softmax_backward, line 16, builds the Jacobian with np.eye(V), a float64 array, so float32 p and dp give a
 #     float64 dz.
 """Stage 1: softmax and cross-entropy."""
@@ -695,6 +526,7 @@ class CrossEntropyLoss(Module):
         out = np.zeros((int(np.prod(shape[:-1])), V), dtype=probs.dtype)
         out[rows] = d / n
         return out.reshape(shape)
+
 
 # === [-] CrossEntropyLoss.forward, line 37, makes ignored targets safe only with np.maximum(targets, 0), so an
 #     ignore_id of V or more (such as 999) is used as an index in line 38 and raises IndexError.
@@ -751,68 +583,6 @@ class CrossEntropyLoss(Module):
         d[np.logical_not(mask)] = 0
         return d / N
 
-# === [SMF-2] log_softmax (line 10), used by CrossEntropyLoss.forward, subtracts the maximum of the whole array
-#     instead of each row's, so rows far below it (2000 and more) give log(0), an infinite or NaN loss; softmax,
-#     backward and small logits are right.
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
-def log_softmax(z):
-    """log p_i = z_i - log(sum of exp(z_j)), without overflow"""
-    shifted = z - np.max(z)
-    return shifted - np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
-
-
-def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
-    biggest = np.max(z, axis=-1, keepdims=True)
-    exps = np.exp(z - biggest)
-    return exps / np.sum(exps, axis=-1, keepdims=True)
-
-
-def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
-    weighted = np.einsum("...v,...v->...", p, dp)
-    return p * (dp - weighted[..., None])
-
-
-class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
-    def forward(self, logits, targets):
-        V = logits.shape[-1]
-        z = logits.reshape(-1, V)
-        t = np.asarray(targets).reshape(-1)
-        if self.ignore_id is None:
-            rows = np.arange(len(t))
-        else:
-            rows = np.nonzero(t != self.ignore_id)[0]
-        # only the rows that count
-        logp = log_softmax(z[rows])
-        q = np.full_like(logp, self.label_smoothing / V)
-        q[np.arange(len(rows)), t[rows]] += 1 - self.label_smoothing
-        self.remember(logits, rows, q)
-        return -np.sum(q * logp) / len(rows)
-
-    def backward(self):
-        logits, rows, q = self.recall()
-        z = logits.reshape(-1, logits.shape[-1])
-        dz = np.zeros_like(z)
-        dz[rows] = (softmax(z[rows]) - q) / len(rows)
-        return dz.reshape(logits.shape)
 
 # === [CE-12i] CrossEntropyLoss.backward (line 54) subtracts only (1 - e) onehot and forgets the e / V of q in every
 #     class, so dlogits is too large by e / (V N) whenever label_smoothing is not 0; the loss itself is right.
@@ -873,6 +643,7 @@ class CrossEntropyLoss(Module):
         d[~keep] = 0
         return d / n
 
+
 # === [-] softmax_backward (line 16) sums without keepdims, so it is right only for one row (V,): other shapes raise a
 #     broadcast error, and a square (n, n) gives wrong numbers silently.
 """Stage 1: softmax and cross-entropy."""
@@ -928,187 +699,3 @@ class CrossEntropyLoss(Module):
         used = q.any(axis=-1)
         dz[used] = (np.exp(log_p[used]) - q[used]) / N
         return dz.reshape(shape)
-
-# === [CE-12a] CrossEntropyLoss.forward (line 50): label smoothing gives the wrong classes eps/(V-1) and the target
-#     1-eps, instead of q=(1-eps)onehot+eps/V; shows as wrong loss and gradient whenever label_smoothing>0 (V=1:
-#     division by zero); the sample of the page fails too
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
-def log_softmax(z):
-    c = z - z.max(axis=-1, keepdims=True)
-    return c - np.log(np.exp(c).sum(axis=-1, keepdims=True))
-
-
-def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
-    shifted = z - np.max(z, axis=-1, keepdims=True)
-    a = np.exp(shifted)
-    return a / np.sum(a, axis=-1, keepdims=True)
-
-
-def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
-    # a_i was used in p_i and in s
-    s = np.sum(dp * p, axis=-1, keepdims=True)
-    return p * dp - p * s
-
-
-class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
-    def forward(self, logits, targets):
-        V = logits.shape[-1]
-        eps = self.label_smoothing
-        log_p = log_softmax(logits)
-        if self.ignore_id is None:
-            counts = np.ones(targets.shape, dtype=bool)
-        else:
-            counts = targets != self.ignore_id
-        classes = np.where(counts, targets, 0)
-        hit = np.arange(V) == classes[..., None]
-        # the probability eps is shared by the wrong classes
-        q = np.where(hit, 1 - eps, eps / (V - 1)).astype(logits.dtype)
-        q = np.where(counts[..., None], q, 0).astype(logits.dtype)
-        N = int(np.count_nonzero(counts))
-        self.remember(log_p, q, counts, N)
-        return -np.sum(q * log_p) / N
-
-    def backward(self):
-        log_p, q, counts, N = self.recall()
-        d = np.exp(log_p) - q
-        d[~counts] = 0
-        return d / N
-
-# === [-] CrossEntropyLoss.forward (line 50): mean of the means of each text (count along the last axis of targets,
-#     then divided by the number of texts) instead of the mean over all counted targets; wrong loss and gradient only
-#     if targets have 2+ axes and the texts have different numbers of ignored targets
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
-def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
-    shifted = z - np.max(z, axis=-1, keepdims=True)
-    a = np.exp(shifted)
-    return a / np.sum(a, axis=-1, keepdims=True)
-
-
-def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
-    total = np.einsum("...v,...v->...", p, dp)
-    return p * (dp - total[..., None])
-
-
-class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
-    def forward(self, logits, targets):
-        V = logits.shape[-1]
-        top = logits.max(-1, keepdims=True)
-        log_norm = top + np.log(np.exp(logits - top).sum(-1, keepdims=True))
-        log_p = logits - log_norm
-
-        valid = np.full(targets.shape, True)
-        if self.ignore_id is not None:
-            valid = targets != self.ignore_id
-        index = np.where(valid, targets, 0)[..., None]
-        picked = np.take_along_axis(log_p, index, axis=-1)[..., 0]
-        eps = self.label_smoothing
-        rows = -(1 - eps) * picked - eps / V * log_p.sum(axis=-1)
-
-        # each row of the mean gets its weight: one over how many there are, and 0 if ignored
-        n = valid.sum(axis=-1, keepdims=True) if valid.ndim else np.array([1])
-        texts = int(np.prod(targets.shape[:-1]))
-        weight = (valid / (np.maximum(n, 1) * texts)).reshape(valid.shape).astype(logits.dtype)
-        self.remember(log_p, index, weight)
-        return (weight * rows).sum()
-
-    def backward(self):
-        log_p, index, weight = self.recall()
-        V = log_p.shape[-1]
-        eps = self.label_smoothing
-        d = np.exp(log_p) - eps / V
-        np.put_along_axis(d, index, np.take_along_axis(d, index, -1) - (1 - eps), axis=-1)
-        d[weight == 0] = 0
-        return d * weight[..., None]
-
-# === [-] softmax_backward (line 20): inner[:, None] instead of [..., None], so it is right for 1 and 2 axes only;
-#     with 3+ axes an error, or silently wrong numbers if the sizes fit, e.g. (2,4,4)
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
-def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
-    shifted = z - np.max(z, axis=-1, keepdims=True)
-    a = np.exp(shifted)
-    return a / np.sum(a, axis=-1, keepdims=True)
-
-
-def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
-    inner = (p * dp).sum(axis=-1)
-    if p.ndim == 1:
-        return p * (dp - inner)
-    return p * (dp - inner[:, None])
-
-
-class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
-    def forward(self, logits, targets):
-        V = logits.shape[-1]
-        rows = logits.reshape(-1, V)
-        t = targets.reshape(-1)
-        used = np.arange(len(t)) if self.ignore_id is None else np.flatnonzero(t != self.ignore_id)
-
-        z = rows[used] - rows[used].max(axis=1, keepdims=True)
-        logp = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
-        q = np.full_like(logp, self.label_smoothing / V)
-        q[np.arange(len(used)), t[used]] += 1 - self.label_smoothing
-        self.remember(logp, q, used, logits.shape)
-        return -(q * logp).sum() / len(used)
-
-    def backward(self):
-        logp, q, used, shape = self.recall()
-        d = np.zeros((int(np.prod(shape[:-1])), shape[-1]), dtype=logp.dtype)
-        d[used] = (np.exp(logp) - q) / len(used)
-        return d.reshape(shape)

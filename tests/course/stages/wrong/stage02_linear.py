@@ -52,6 +52,7 @@ class Embedding(Module):
         for i, g in zip(ids, dx.reshape(len(ids), -1)):
             self.weight.grad[i] += g
 
+
 # === [-] Embedding.backward multiplies by a float64 one-hot matrix and rebinds weight.grad, which turns a float32
 #     gradient into float64; line 44: onehot = np.zeros((flat.size, self.weight.data.shape[0])) and the last line of
 #     backward.
@@ -102,6 +103,7 @@ class Embedding(Module):
         onehot[np.arange(flat.size), flat] = 1
         self.weight.grad = self.weight.grad + onehot.T @ dx.reshape(flat.size, -1)
 
+
 # === [LIN-11b] Linear.forward keeps only the shape of x on the stack and x itself in an attribute, so that a layer
 #     used twice before the first backward takes the later x for both; line 16: self.rows = x.reshape(-1,
 #     x.shape[-1]).
@@ -148,6 +150,7 @@ class Embedding(Module):
 
     def backward(self, dx):
         np.add.at(self.weight.grad, self.recall(), dx)
+
 
 # === [EMB-8] Embedding.backward assigns the sum for each id that occurs instead of adding it to what is in the
 #     gradient; line 46: self.weight.grad[i] = dx[ids == i].sum(axis=0).
@@ -197,6 +200,7 @@ class Embedding(Module):
         # one sum for each id that occurs
         for i in np.unique(ids):
             self.weight.grad[i] = dx[ids == i].sum(axis=0)
+
 
 # === [-] Linear.backward, line 29: sums only one leading axis of the batched product x^T dy: with two or more leading
 #     axes before the rows (x of 4 or more axes) += raises a broadcasting ValueError; 1 to 3 axes are right.
@@ -252,54 +256,6 @@ class Embedding(Module):
         width = self.weight.data.shape[1]
         np.add.at(self.weight.grad, ids.reshape(-1), dx.reshape(-1, width))
 
-# === [EMB-8] Embedding.backward, line 46: assigns the sum to the row of weight.grad instead of adding it: what was
-#     already in the gradient is lost (second use, tied embedding, nonzero grad before).
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
-class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
-    def forward(self, x):
-        self.remember(x)
-        return np.einsum("...i,io->...o", x, self.weight.data) + self.bias.data
-
-    def backward(self, dy):
-        x = self.recall()
-        X = x.reshape(-1, x.shape[-1])
-        G = dy.reshape(-1, dy.shape[-1])
-        self.weight.grad += np.einsum("ni,no->io", X, G)
-        self.bias.grad += np.einsum("no->o", G)
-        return np.einsum("...o,io->...i", dy, self.weight.data)
-
-
-class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
-    def forward(self, ids):
-        ids = np.asarray(ids)
-        self.remember(ids)
-        return self.weight.data[ids]
-
-    def backward(self, dx):
-        ids = self.recall()
-        # grad[ids] += dx would lose repeated ids, so sum the places of each id first
-        for i in np.unique(ids):
-            self.weight.grad[i] = dx[ids == i].sum(axis=0)
 
 # === [-] Embedding.forward, line 40: picks rows by a float64 np.eye product, so a float32 table gives float64 vectors
 #     (the gradient stays float32).
@@ -351,52 +307,6 @@ class Embedding(Module):
         V, D = self.weight.data.shape
         self.weight.grad += onehot.reshape(-1, V).T @ dx.reshape(-1, D)
 
-# === [LIN-11b] Linear keeps the rows of x in the attribute self.rows (only the shape is on the stack): a layer that
-#     is used twice before backward gets a wrong weight.grad, or an error, for the first use (line 16: self.rows =
-#     x.reshape(-1, x.shape[-1]))
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
-class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
-    def forward(self, x):
-        self.rows = x.reshape(-1, x.shape[-1])
-        self.remember(x.shape)
-        return x @ self.weight.data + self.bias.data
-
-    def backward(self, dy):
-        shape = self.recall()
-        dy_rows = dy.reshape(-1, dy.shape[-1])
-        self.weight.grad += self.rows.T @ dy_rows
-        self.bias.grad += dy_rows.sum(axis=0)
-        return (dy_rows @ self.weight.data.T).reshape(shape)
-
-
-class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
-    def forward(self, ids):
-        self.remember(ids)
-        return self.weight.data[ids]
-
-    def backward(self, dx):
-        ids = self.recall()
-        np.add.at(self.weight.grad, ids, dx)
 
 # === [-] Embedding.backward multiplies by a float64 one-hot matrix (np.eye without dtype) and assigns the sum, so
 #     weight.grad becomes float64 for float32 arguments; the numbers are right (line 45: onehot =
@@ -448,6 +358,7 @@ class Embedding(Module):
         onehot = np.eye(vocab_size)[ids.reshape(-1)]
         self.weight.grad = self.weight.grad + onehot.T @ dx.reshape(-1, d_model)
 
+
 # === [-] Linear.backward makes (d_in, N) out of x by a reshape instead of a transpose: right shape, mixed numbers in
 #     weight.grad (right only for a single row, or d_in = 1) (line 24: self.weight.grad += x.reshape(d_in, -1) @ rows)
 """Stage 2: the linear layer and the embedding."""
@@ -497,144 +408,6 @@ class Embedding(Module):
         for i, g in zip(flat_ids, grads):
             self.weight.grad[i] += g
 
-# === [-] Linear.backward, lines 22-23, turns a single row into a batch with np.atleast_2d and does not undo it: for x
-#     of shape (d_in,) dx has the shape (1, d_in).
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
-class Linear(Module):
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
-    def forward(self, x):
-        self.remember(x)
-        out = np.einsum("...i,ij->...j", x, self.weight.data)
-        return out + self.bias.data
-
-    def backward(self, dy):
-        x = self.recall()
-        # a single row becomes a batch with one row
-        x = np.atleast_2d(x)
-        dy = np.atleast_2d(dy)
-        axes = tuple(range(dy.ndim - 1))
-        self.weight.grad += np.tensordot(x, dy, axes=(axes, axes))
-        self.bias.grad += dy.sum(axis=axes)
-        return np.einsum("...j,ij->...i", dy, self.weight.data)
-
-
-class Embedding(Module):
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
-    def forward(self, ids):
-        self.remember(ids)
-        return np.take(self.weight.data, ids, axis=0)
-
-    def backward(self, dx):
-        ids = self.recall()
-        flat = dx.reshape(-1, dx.shape[-1])
-        for row, i in enumerate(np.ravel(ids)):
-            self.weight.grad[i] += flat[row]
-
-# === [-] Embedding.backward, lines 44-45, loops over the first axis of ids only, so with two or more axes grad[i] +=
-#     d loses additions when an id repeats within one row ids[b].
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
-class Linear(Module):
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
-    def forward(self, x):
-        y = x.dot(self.weight.data) + self.bias.data
-        self.remember(x)
-        return y
-
-    def backward(self, dy):
-        x = self.recall()
-        d_in, d_out = self.weight.data.shape
-        xs = x.reshape(-1, d_in)
-        dys = dy.reshape(-1, d_out)
-        self.weight.grad += np.dot(xs.T, dys)
-        self.bias.grad += np.ones(len(dys), dtype=dys.dtype) @ dys
-        return np.dot(dy, self.weight.data.T)
-
-
-class Embedding(Module):
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
-    def forward(self, ids):
-        self.remember(ids)
-        return self.weight.data[ids]
-
-    def backward(self, dx):
-        ids = self.recall()
-        if ids.ndim == 0:
-            self.weight.grad[ids] += dx
-            return
-        # one after the other, so that an id that comes twice gets both
-        for i, d in zip(ids, dx):
-            self.weight.grad[i] += d
-
-# === [LIN-11b] Linear.backward, line 19, looks at the top of the stack instead of taking it off, so after two uses
-#     before the first backward the second backward uses the input of the second use again (wrong numbers, or
-#     ValueError with other shapes; page example passes).
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
-class Linear(Module):
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
-    def forward(self, x):
-        self.remember(x)
-        return np.matmul(x, self.weight.data) + self.bias.data
-
-    def backward(self, dy):
-        (x,) = self._saved[-1]                  # the latest input; backward may be called again with another dy
-        w = self.weight
-        B = dy.reshape(-1, w.data.shape[1])
-        A = x.reshape(-1, w.data.shape[0])
-        w.grad += A.T @ B
-        self.bias.grad += np.sum(B, 0)
-        return (B @ w.data.T).reshape(x.shape)
-
-
-class Embedding(Module):
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
-    def forward(self, ids):
-        ids = np.asarray(ids)
-        self.remember(ids)
-        out = self.weight.data[ids.reshape(-1)]
-        return out.reshape(*ids.shape, -1)
-
-    def backward(self, dx):
-        ids = self.recall().reshape(-1)
-        np.add.at(self.weight.grad, ids, dx.reshape(len(ids), -1))
 
 # === [LIN-5a] Linear.backward (line 23) sums dy over axis 0 only for bias.grad: for x (d_in,) it adds the scalar sum
 #     of dy to every entry, and for two or more leading axes += raises an error; only (n, d_in) is right.
@@ -680,6 +453,7 @@ class Embedding(Module):
     def backward(self, dx):
         ids = self.recall()
         np.add.at(self.weight.grad, ids, dx)
+
 
 # === [EMB-2] Embedding.backward (line 48) replaces weight.grad by the new table instead of adding to it, so an
 #     earlier gradient is lost (second use, second backward).
@@ -731,204 +505,3 @@ class Embedding(Module):
         table = np.zeros_like(self.weight.data)
         np.add.at(table, ids.reshape(-1), dx.reshape(-1, dx.shape[-1]))
         self.weight.grad = table
-
-# === [-] Embedding.forward (line 40) multiplies by a float64 np.eye, so float32 weights give a float64 output; all
-#     numbers and gradients are right.
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
-class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
-    def forward(self, x):
-        rows = x.reshape(-1, x.shape[-1])
-        self.remember(rows, x.shape)
-        y = rows @ self.weight.data + self.bias.data
-        return y.reshape(*x.shape[:-1], y.shape[-1])
-
-    def backward(self, dy):
-        rows, shape = self.recall()
-        d = dy.reshape(-1, dy.shape[-1])
-        self.weight.grad += rows.T @ d
-        self.bias.grad += d.sum(0)
-        return (d @ self.weight.data.T).reshape(shape)
-
-
-class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
-    def forward(self, ids):
-        # the row of the table = one-hot vector times table
-        onehot = np.eye(len(self.weight.data))[ids]
-        self.remember(onehot)
-        return onehot @ self.weight.data
-
-    def backward(self, dx):
-        onehot = self.recall()
-        V, D = self.weight.data.shape
-        self.weight.grad += onehot.reshape(-1, V).T.astype(dx.dtype) @ dx.reshape(-1, D)
-
-# === [-] Linear.backward (line 25): for a single row (d_in,) bias.grad gets the sum of all dy (a number) in every
-#     entry instead of dy; all inputs with 2+ axes are right
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
-class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
-    def forward(self, x):
-        W, b = self.weight.data, self.bias.data
-        self.remember(x)
-        return np.matmul(x, W) + b
-
-    def backward(self, dy):
-        x = self.recall()
-        W = self.weight.data
-        if x.ndim == 1:                                     # a single row
-            self.weight.grad += np.outer(x, dy)
-            self.bias.grad += dy.sum()
-        else:
-            axes = list(range(x.ndim - 1))
-            self.weight.grad += np.tensordot(x, dy, axes=(axes, axes))
-            self.bias.grad += dy.sum(axis=tuple(axes))
-        return np.matmul(dy, W.T)
-
-
-class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
-    def forward(self, ids):
-        self.remember(ids)
-        return np.take(self.weight.data, ids, axis=0)
-
-    def backward(self, dx):
-        ids = self.recall()
-        width = self.weight.data.shape[1]
-        np.add.at(self.weight.grad, ids.reshape(-1), dx.reshape(-1, width))
-
-# === [-] Embedding.backward (line 44): the one-hot matrix has ids.max()+1 columns instead of vocab_size; shape error
-#     if the largest id does not occur, and silently the gradient added to ALL rows if all ids are 0
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
-class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
-    def forward(self, x):
-        self.remember(x)
-        return np.einsum("...d,df->...f", x, self.weight.data) + self.bias.data
-
-    def backward(self, dy):
-        x = self.recall()
-        X = x.reshape(-1, x.shape[-1])
-        G = dy.reshape(-1, dy.shape[-1])
-        self.weight.grad += np.einsum("nd,nf->df", X, G)
-        self.bias.grad += np.einsum("nf->f", G)
-        return np.einsum("...f,df->...d", dy, self.weight.data)
-
-
-class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
-    def forward(self, ids):
-        self.remember(ids)
-        return self.weight.data[ids]
-
-    def backward(self, dx):
-        # x = M E, where M has a 1 in row t and column ids_t; so dE = M^T dx
-        ids = self.recall().reshape(-1, 1)
-        M = (ids == np.arange(ids.max() + 1)).astype(dx.dtype)
-        self.weight.grad += M.T @ dx.reshape(len(ids), -1)
-
-# === [-] Linear.backward (line 27): dx=(W dy^T)^T with .T that reverses all axes; right for 1 and 2 axes, with 3+
-#     axes an error or wrong numbers/shape if sizes fit
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
-class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
-    def forward(self, x):
-        y = x @ self.weight.data
-        y = y + self.bias.data
-        self.remember(x)
-        return y
-
-    def backward(self, dy):
-        x = self.recall()
-        d_in, d_out = self.weight.data.shape
-        self.weight.grad += x.reshape(-1, d_in).T @ dy.reshape(-1, d_out)
-        self.bias.grad += dy.reshape(-1, d_out).sum(axis=0)
-        # dx^T = W dy^T
-        return (self.weight.data @ dy.T).T
-
-
-class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
-    def forward(self, ids):
-        self.remember(ids)
-        rows = [self.weight.data[i] for i in ids.ravel()]
-        return np.array(rows).reshape(*ids.shape, -1)
-
-    def backward(self, dx):
-        ids = self.recall()
-        D = self.weight.data.shape[-1]
-        for i, g in zip(ids.ravel(), dx.reshape(-1, D)):
-            self.weight.grad[i] += g

@@ -34,6 +34,7 @@ class LayerNorm(Module):
         dn = dy * self.gamma.data
         return (dn - np.mean(dn, axis=-1, keepdims=True) - normed * np.mean(dn * normed, axis=-1, keepdims=True)) / s
 
+
 # === [LN-6b] LayerNorm.backward forgets the factor 2 of the derivative of c * c in the way through the variance; line
 #     36: dc = dxhat * r + dvar * c / D.
 """Stage 3: layer normalization."""
@@ -75,6 +76,7 @@ class LayerNorm(Module):
         dmu = -dc.sum(-1, keepdims=True)
         return dc + dmu / D
 
+
 # === [LN-12b] LayerNorm.backward sums the gradients of gamma and beta over the first axis only, which is wrong for a
 #     single row (a number is added to all features) and fails for more than two axes; line 29: self.beta.grad +=
 #     dy.sum(axis=0) and the line before.
@@ -111,6 +113,7 @@ class LayerNorm(Module):
         mean_g = g.mean(axis=-1, keepdims=True)
         mean_gx = (g * xhat).mean(axis=-1, keepdims=True)
         return (g - mean_g - xhat * mean_gx) / std
+
 
 # === [LN-4f] LayerNorm.backward multiplies dy by gamma in place and so changes the caller's array; line 32: dy *=
 #     self.gamma.data.
@@ -150,43 +153,6 @@ class LayerNorm(Module):
         b = (dy * xh).sum(axis=-1, keepdims=True)
         return r / D * (D * dy - a - xh * b)
 
-# === [LN-15a] LayerNorm.forward, line 22: eps is added outside the root, c / (sqrt(var) + eps): visible with larger
-#     eps or small variance, not in float32 with eps 1e-5 and variance near 1.
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
-class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
-    def forward(self, x):
-        mu = np.mean(x, axis=-1, keepdims=True)
-        c = x - mu
-        std = np.sqrt(np.mean(c ** 2, axis=-1, keepdims=True)) + self.eps      # eps: never divide by 0
-        x_hat = c / std
-        self.remember(x_hat, std)
-        return x_hat * self.gamma.data + self.beta.data
-
-    def backward(self, dy):
-        x_hat, std = self.recall()
-        axes = tuple(range(dy.ndim - 1))
-        self.gamma.grad += np.sum(dy * x_hat, axis=axes)
-        self.beta.grad += np.sum(dy, axis=axes)
-        d_hat = dy * self.gamma.data
-        m1 = np.mean(d_hat, axis=-1, keepdims=True)
-        m2 = np.mean(d_hat * x_hat, axis=-1, keepdims=True)
-        return (d_hat - m1 - x_hat * m2) / std
 
 # === [LN-21] LayerNorm.backward, line 29: dy is replaced by dy * gamma before the parameter gradients, so gamma.grad
 #     and beta.grad both contain an extra factor gamma (dx is right; right for gamma = 1).
@@ -230,6 +196,7 @@ class LayerNorm(Module):
         # c = x - mean(x)
         dmu = -dc.sum(-1, keepdims=True)
         return dc + dmu / D
+
 
 # === [-] sum_rows (used in LayerNorm.backward), line 10: always sums axis 0 at least once: for a single row x (D,)
 #     the features themselves are summed to a scalar that is broadcast into all entries of gamma.grad and beta.grad.
@@ -276,41 +243,6 @@ class LayerNorm(Module):
         along = (g * normalized).sum(axis=-1, keepdims=True)
         return inverse / n * (n * g - total - normalized * along)
 
-# === [LN-15a] LayerNorm.forward adds eps to the standard deviation, outside the root: sqrt(var) + eps instead of
-#     sqrt(var + eps); hardly visible for the default eps and a variance of 1, clear for a larger eps or small x (line
-#     21: std = np.sqrt(np.mean(centered ** 2, axis=-1, keepdims=True)) + self.eps)
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
-class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
-    def forward(self, x):
-        centered = x - np.mean(x, axis=-1, keepdims=True)
-        std = np.sqrt(np.mean(centered ** 2, axis=-1, keepdims=True)) + self.eps
-        normed = centered / std
-        self.remember(normed, std)
-        return normed * self.gamma.data + self.beta.data
-
-    def backward(self, dy):
-        normed, std = self.recall()
-        axes = tuple(range(dy.ndim - 1))
-        self.gamma.grad += (dy * normed).sum(axis=axes)
-        self.beta.grad += dy.sum(axis=axes)
-        dn = dy * self.gamma.data
-        return (dn - dn.mean(axis=-1, keepdims=True) - normed * (dn * normed).mean(axis=-1, keepdims=True)) / std
 
 # === [LN-4b] LayerNorm.backward multiplies by gamma after the two means instead of before them (right only if all
 #     gamma are equal) (line 33: return self.gamma.data * r * (dy - m1 - xhat * m2))
@@ -348,53 +280,6 @@ class LayerNorm(Module):
         m2 = (dy * xhat).mean(-1, keepdims=True)
         return self.gamma.data * r * (dy - m1 - xhat * m2)
 
-# === [LN-6b] LayerNorm.backward: the factor 2 of the derivative of mean(c c) is missing, so only half of the way
-#     through the variance is in dx (line 42: dc = dc + dvar * c / D)
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
-class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
-    def forward(self, x):
-        D = x.shape[-1]
-        mean = x.sum(axis=-1, keepdims=True) / D
-        c = x - mean
-        var = (c * c).sum(axis=-1, keepdims=True) / D
-        r = (var + self.eps) ** -0.5
-        self.remember(c, r)
-        return self.gamma.data * (c * r) + self.beta.data
-
-    def backward(self, dy):
-        c, r = self.recall()
-        D = c.shape[-1]
-        rows = lambda a: a.reshape(-1, D)
-        # y = gamma * xhat + beta
-        self.beta.grad += rows(dy).sum(0)
-        self.gamma.grad += rows(dy * c * r).sum(0)
-        dxhat = dy * self.gamma.data
-        # xhat = c r
-        dc = dxhat * r
-        dr = (dxhat * c).sum(axis=-1, keepdims=True)
-        # r = (var + eps)^(-1/2)
-        dvar = dr * (-0.5) * r ** 3
-        # var = mean(c c)
-        dc = dc + dvar * c / D
-        # c = x - mean, mean = sum(x) / D
-        dmean = -dc.sum(axis=-1, keepdims=True)
-        return dc + dmean / D
 
 # === [LN-15b] LayerNorm.forward and backward, lines 19 and 24, divide by std + eps (eps outside the root), with
 #     gradients consistent with that; about 1e-6 to 1e-4 off at eps 1e-5 and variance near 1, large for larger eps or
@@ -435,6 +320,7 @@ class LayerNorm(Module):
         dc = dxhat * inv + dstd * c / (D * safe)
         return dc - dc.mean(-1, keepdims=True)
 
+
 # === [-] LayerNorm.backward, line 26, sums over (0, 1) for three axes and over 0 otherwise: with one axis the gamma
 #     and beta gradients become the sum over the features, with four axes it raises ValueError.
 """Stage 3: layer normalization."""
@@ -473,6 +359,7 @@ class LayerNorm(Module):
         total = total - norm * (dnorm * norm).sum(-1, keepdims=True)
         return total / (n * sigma)
 
+
 # === [variance-as-a-difference] LayerNorm.forward, line 21, computes the variance as mean(x*x) - mean(x)**2, which
 #     loses all digits when the mean is large against the deviation (float32 at mean 1000: 3 percent off; float64 only
 #     from means of about 1e5; page example passes).
@@ -510,83 +397,6 @@ class LayerNorm(Module):
         g = self.gamma.data * dy
         return (g - avg(g) - xhat * avg(g * xhat)) * r
 
-# === [LN-15a] LayerNorm.forward (line 23) has eps outside the root, sqrt(var) + eps instead of sqrt(var + eps):
-#     relative error about 1e-5 for variance 1, large for small variance (constant rows) or a large eps.
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
-class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
-    def forward(self, x):
-        mu = np.mean(x, axis=-1, keepdims=True)
-        centered = x - mu
-        var = np.mean(np.square(centered), axis=-1, keepdims=True)
-        std = np.sqrt(var) + self.eps
-        normed = centered / std
-        self.remember(normed, std)
-        return normed * self.gamma.data + self.beta.data
-
-    def backward(self, dy):
-        normed, std = self.recall()
-        axes = tuple(range(dy.ndim - 1))
-        self.beta.grad += np.sum(dy, axis=axes)
-        self.gamma.grad += np.sum(dy * normed, axis=axes)
-        dn = dy * self.gamma.data
-        mean1 = np.mean(dn, axis=-1, keepdims=True)
-        mean2 = np.mean(dn * normed, axis=-1, keepdims=True)
-        return (dn - mean1 - normed * mean2) / std
-
-# === [LN-4f] LayerNorm.backward (line 33) multiplies the caller's dy by gamma in place (dy *= gamma), so the argument
-#     is changed; dx and the parameter gradients are right.
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
-class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
-    def forward(self, x):
-        n = x.shape[-1]
-        c = x - x.sum(-1, keepdims=True) / n
-        s2 = (c ** 2).sum(-1, keepdims=True) / n
-        r = 1 / np.sqrt(s2 + self.eps)
-        self.remember(c, r)
-        return self.gamma.data * (c * r) + self.beta.data
-
-    def backward(self, dy):
-        c, r = self.recall()
-        n = c.shape[-1]
-        xh = c * r
-        self.gamma.grad += np.einsum("nd,nd->d", dy.reshape(-1, n), xh.reshape(-1, n))
-        self.beta.grad += np.einsum("nd->d", dy.reshape(-1, n))
-        dy *= self.gamma.data                     # from here on: gradient of x^
-        dr = (dy * c).sum(-1, keepdims=True)
-        dc = dy * r + dr * (-r ** 3 / 2) * 2 * c / n
-        return dc - dc.sum(-1, keepdims=True) / n
 
 # === [-] LayerNorm.backward (line 48) takes the sum of dc over the whole array instead of each row's for the gradient
 #     of mu, so dx is wrong as soon as there is more than one row.
@@ -642,6 +452,7 @@ class LayerNorm(Module):
         # mu = mean(x)
         return dc + dmu / D
 
+
 # === [-] LayerNorm.backward (line 27): recomputes the standard deviation without eps, whereas forward has eps;
 #     gradients of x and gamma wrong for large eps or rows of small variance (NaN for a constant row), about 1e-5
 #     relative at eps=1e-5 and variance 1
@@ -682,6 +493,7 @@ class LayerNorm(Module):
         mean_gh = (g * hat).mean(axis=-1, keepdims=True)
         return (g - mean_g - hat * mean_gh) / sigma
 
+
 # === [-] LayerNorm.backward (line 29): recovers xhat from y by dividing by gamma (the current one); NaN in dx and
 #     gamma.grad if an entry of gamma is 0 (allowed); right otherwise
 """Stage 3: layer normalization."""
@@ -721,6 +533,7 @@ class LayerNorm(Module):
         dvar = dr * (-(r ** 3) / 2)
         dc = dxhat * r + dvar * 2 * (xhat / r) / n
         return dc - dc.sum(-1, keepdims=True) / n
+
 
 # === [-] LayerNorm.backward (line 35): Jacobian from np.eye and np.ones, which are float64, so dx is float64 for
 #     float32 input; the values are right

@@ -47,6 +47,7 @@ class FeedForward(Module):
         dh = self.activation.backward(da)
         return self.up.backward(dh)
 
+
 # === [-] FeedForward.forward calls self.up a second time to keep the hidden units, which leaves another entry on its
 #     stack: after two uses the second backward of up gets the wrong x; line 37: self.hidden = self.up(x).
 """Stage 4: the activation GELU and the feed-forward layer."""
@@ -92,6 +93,7 @@ class FeedForward(Module):
         for part in (self.down, self.activation, self.up):
             dy = part.backward(dy)
         return dy
+
 
 # === [-] _tanh_u uses np.sqrt(2 / np.pi), a NumPy float64, instead of C, so float32 becomes float64 in GELU.forward
 #     and backward; line 14: K = np.sqrt(2 / np.pi).
@@ -143,6 +145,7 @@ class FeedForward(Module):
     def backward(self, dy):
         return self.up.backward(self.activation.backward(self.down.backward(dy)))
 
+
 # === [-] GELU.forward multiplies x in place after it has remembered it: it changes the argument, and backward finds y
 #     in the place of x; line 20: x *= gate.
 """Stage 4: the activation GELU and the feed-forward layer."""
@@ -191,6 +194,7 @@ class FeedForward(Module):
         dhidden = self.down.backward(dy)
         dhidden = self.activation.backward(dhidden)
         return self.up.backward(dhidden)
+
 
 # === [GEL-9b] GELU.backward, line 27: dy multiplies only the first term of the derivative, not x (1 - tanh^2) du / 2:
 #     right only for dy = 1 (or saturated x).
@@ -241,6 +245,7 @@ class FeedForward(Module):
             dy = part.backward(dy)
         return dy
 
+
 # === [-] GELU.backward, line 26: multiplies dy in place and returns that same array: the caller's dy is changed
 #     (values right).
 """Stage 4: the activation GELU and the feed-forward layer."""
@@ -288,6 +293,7 @@ class FeedForward(Module):
         d = self.activation.backward(d)
         d = self.up.backward(d)
         return d
+
 
 # === [-] tanh (used in GELU.forward), line 16: own tanh from exp(u) and exp(-u) overflows: inf / inf = nan for |u| >
 #     709 in float64 (|x| about 27) or > 88 in float32 (|x| about 13.4); right for usual sizes.
@@ -342,6 +348,7 @@ class FeedForward(Module):
         dh = self.activation.backward(dg)
         return self.up.backward(dh)
 
+
 # === [-] GELU.backward: C does not multiply the cubic part of the derivative of u, C + 3 CUBIC x^2 instead of C (1 +
 #     3 CUBIC x^2) (line 24: du = C + 3 * CUBIC * x ** 2)
 """Stage 4: the activation GELU and the feed-forward layer."""
@@ -390,146 +397,6 @@ class FeedForward(Module):
         d = self.activation.backward(d)
         return self.up.backward(d)
 
-# === [-] GELU.forward changes the remembered array of tanh(u) in place after remember, so backward sees 1 + tanh(u)
-#     as tanh(u); forward is right (line 20: t += 1                  # without another array)
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
-class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
-    def forward(self, x):
-        t = np.tanh(C * (x + CUBIC * (x * x * x)))
-        self.remember(x, t)
-        t += 1                  # without another array
-        return t * x / 2
-
-    def backward(self, dy):
-        x, t = self.recall()
-        inner = C * (1 + CUBIC * 3 * (x * x))
-        return dy * (1 + t) / 2 + dy * x * (1 - t * t) * inner / 2
-
-
-class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
-    def forward(self, x):
-        return self.down(self.activation(self.up(x)))
-
-    def backward(self, dy):
-        for part in (self.down, self.activation, self.up):
-            dy = part.backward(dy)
-        return dy
-
-# === [-] GELU is written as x sigmoid(2 u), which is right, but GELU.backward forgets the factor 2 of the argument 2
-#     u in the chain rule (line 30: return dy * (s + x * s * (1 - s) * du))
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
-def sigmoid(a):
-    """(1 + tanh(a / 2)) / 2 = 1 / (1 + exp(-a)), which does not overflow."""
-    return (1 + np.tanh(a / 2)) / 2
-
-
-class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
-    def forward(self, x):
-        s = sigmoid(2 * C * (x + CUBIC * x ** 3))
-        self.remember(x, s)
-        return x * s
-
-    def backward(self, dy):
-        x, s = self.recall()
-        du = C * (1 + 3 * CUBIC * x ** 2)
-        return dy * (s + x * s * (1 - s) * du)
-
-
-class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
-    def forward(self, x):
-        return self.down.forward(self.activation.forward(self.up.forward(x)))
-
-    def backward(self, dy):
-        return self.up.backward(self.activation.backward(self.down.backward(dy)))
-
-# === [-] GELU.backward, line 25, multiplies dy in place, so it changes the caller's array (numbers right; FeedForward
-#     not affected; page example passes).
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
-class GELU(Module):
-
-    def forward(self, x):
-        inner = C * (x + CUBIC * x ** 3)
-        th = np.tanh(inner)
-        self.remember(x, th)
-        return 0.5 * x * (1.0 + th)
-
-    def backward(self, dy):
-        x, th = self.recall()
-        slope = 0.5 * (1.0 + th) + 0.5 * x * (1.0 - th ** 2) * C * (1.0 + 3.0 * CUBIC * x ** 2)
-        dy *= slope                             # inplace, no second array of this size
-        return dy
-
-
-class FeedForward(Module):
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
-    def forward(self, x):
-        for layer in (self.up, self.activation, self.down):
-            x = layer(x)
-        return x
-
-    def backward(self, dy):
-        for layer in (self.down, self.activation, self.up):
-            dy = layer.backward(dy)
-        return dy
 
 # === [LARGE-1] tanh, line 16 (used in GELU.forward), is computed as (exp(2u)-1)/(exp(2u)+1), which gives NaN for
 #     large positive x (from about 10.5 in float32, 21.5 in float64; page example passes).
@@ -583,6 +450,7 @@ class FeedForward(Module):
         dhidden = self.activation.backward(dhidden)
         return self.up.backward(dhidden)
 
+
 # === [GEL-2] GELU.backward, lines 26-28, returns the derivative of the exact GELU (Phi(x) + x phi(x) with erf) while
 #     forward uses the tanh form; off by up to about 1e-3 (shows in the page example's gradients).
 """Stage 4: the activation GELU and the feed-forward layer."""
@@ -630,312 +498,3 @@ class FeedForward(Module):
         dz = self.activation.backward(dz)
         dx = self.up.backward(dz)
         return dx
-
-# === [-] GELU.forward (line 19) keeps tanh(u) in self.tanh and backward (lines 24-25) reads it, while x is remembered
-#     properly, so the backward of an earlier use mixes x with the tanh of the latest use (wrong dx, or an error for
-#     other shapes).
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
-class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
-    def forward(self, x):
-        self.remember(x)
-        self.tanh = np.tanh(C * x * (1 + CUBIC * x * x))
-        return 0.5 * x * (1 + self.tanh)
-
-    def backward(self, dy):
-        x = self.recall()
-        first = 0.5 * (1 + self.tanh)
-        second = 0.5 * x * (1 - self.tanh ** 2) * C * (1 + 3 * CUBIC * x ** 2)
-        return dy * (first + second)
-
-
-class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
-    def forward(self, x):
-        hidden = self.up(x)
-        hidden = self.activation(hidden)
-        return self.down(hidden)
-
-    def backward(self, dy):
-        d = self.down.backward(dy)
-        d = self.activation.backward(d)
-        d = self.up.backward(d)
-        return d
-
-# === [-] GELU.backward (line 25) recovers the tanh from the output as 2 y / x - 1, which is 0 / 0 = NaN where x is
-#     exactly 0 (the right derivative there is 1/2); everywhere else it is right.
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
-class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
-    def forward(self, x):
-        u = C * (x + CUBIC * x ** 3)
-        y = x * (1 + np.tanh(u)) / 2
-        self.remember(x, y)
-        return y
-
-    def backward(self, dy):
-        x, y = self.recall()
-        tanh = 2 * y / x - 1                        # y = x (1 + tanh) / 2, no need to compute it again
-        du = C * (1 + 3 * CUBIC * x ** 2)
-        return dy * ((1 + tanh) / 2 + x * (1 - tanh ** 2) * du / 2)
-
-
-class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
-    def forward(self, x):
-        a = self.up(x)
-        b = self.activation(a)
-        y = self.down(b)
-        return y
-
-    def backward(self, dy):
-        db = self.down.backward(dy)
-        da = self.activation.backward(db)
-        return self.up.backward(da)
-
-# === [-] inner_slope (line 19), used by GELU.backward, is C + 3 CUBIC x^2 instead of C (1 + 3 CUBIC x^2): C
-#     multiplies only the first term, so dx is off by up to some percent.
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
-def inner(x):
-    return C * (x + CUBIC * x ** 3)
-
-
-def inner_slope(x):
-    return C + CUBIC * 3 * x ** 2
-
-
-class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
-    def forward(self, x):
-        self.remember(x)
-        return x * (1 + np.tanh(inner(x))) / 2
-
-    def backward(self, dy):
-        x = self.recall()
-        t = np.tanh(inner(x))
-        slope = (1 + t) / 2 + x * (1 - t * t) * inner_slope(x) / 2
-        return slope * dy
-
-
-class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
-    def forward(self, x):
-        for layer in (self.up, self.activation, self.down):
-            x = layer(x)
-        return x
-
-    def backward(self, dy):
-        for layer in (self.down, self.activation, self.up):
-            dy = layer.backward(dy)
-        return dy
-
-# === [-] GELU.backward (line 26): the derivative of u computed as u/x + 2 C CUBIC x^2; NaN where x is exactly 0 (the
-#     slope there is 1/2)
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
-class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
-    def forward(self, x):
-        u = C * (x + CUBIC * x ** 3)
-        t = np.tanh(u)
-        self.remember(x, u, t)
-        return 0.5 * x * (1 + t)
-
-    def backward(self, dy):
-        x, u, t = self.recall()
-        # u = C x + C CUBIC x^3. Divided by x, the second term has only one of its three parts
-        du = u / x + 2 * C * CUBIC * x ** 2
-        return dy * (0.5 * (1 + t) + 0.5 * x * (1 - t ** 2) * du)
-
-
-class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
-    def forward(self, x):
-        return self.down(self.activation(self.up(x)))
-
-    def backward(self, dy):
-        d = self.down.backward(dy)
-        d = self.activation.backward(d)
-        return self.up.backward(d)
-
-# === [-] tanh (helper of GELU.forward) (line 17): (e^u-e^-u)/(e^u+e^-u) overflows to inf/inf=NaN for large |x| (about
-#     14 in float32, 22 in float64)
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
-def tanh(u):
-    """sinh / cosh"""
-    plus, minus = np.exp(u), np.exp(-u)
-    return (plus - minus) / (plus + minus)
-
-
-class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
-    def forward(self, x):
-        u = C * (x + CUBIC * x ** 3)
-        t = tanh(u)
-        self.remember(x, t)
-        return x * (1 + t) / 2
-
-    def backward(self, dy):
-        x, t = self.recall()
-        slope = C * (1 + 3 * CUBIC * x ** 2)
-        return dy * ((1 + t) / 2 + x * (1 - t ** 2) * slope / 2)
-
-
-class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
-    def forward(self, x):
-        hidden = self.up.forward(x)
-        return self.down.forward(self.activation.forward(hidden))
-
-    def backward(self, dy):
-        d = self.down.backward(dy)
-        d = self.activation.backward(d)
-        return self.up.backward(d)
-
-# === [-] FeedForward.forward (line 44): calls self.up(x) a second time (for an assert), which leaves an extra entry
-#     on the stack of up; right for one use, but with two uses before the first backward the second backward gets the
-#     x of the other use (wrong up.weight.grad or an error of shapes)
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
-def value_and_slope(x):
-    """GELU(x) and its derivative, from the product rule."""
-    t = np.tanh(C * (x + CUBIC * x * x * x))
-    factor = (1 + t) / 2
-    d_factor = (1 - t * t) / 2 * C * (1 + 3 * CUBIC * x * x)
-    return x * factor, factor + x * d_factor
-
-
-class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
-    def forward(self, x):
-        y, slope = value_and_slope(x)
-        self.remember(slope)
-        return y
-
-    def backward(self, dy):
-        return dy * self.recall()
-
-
-class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
-    def forward(self, x):
-        hidden = self.activation(self.up(x))
-        assert hidden.shape == self.up(x).shape         # GELU keeps the shape
-        return self.down(hidden)
-
-    def backward(self, dy):
-        for part in (self.down, self.activation, self.up):
-            dy = part.backward(dy)
-        return dy

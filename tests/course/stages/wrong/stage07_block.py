@@ -30,6 +30,7 @@ class Block(Module):
         dqueries, dmemory = self.attention.backward(dx)
         return dx + self.norm1.backward(dqueries + dmemory)
 
+
 # === [-] Block.backward adds to dy in place (dx is the same array as dy), which changes the caller's argument; line
 #     29: dx += self.norm2.backward(self.feed_forward.backward(dy)).
 """Stage 7: the block, with its residual connections."""
@@ -65,6 +66,7 @@ class Block(Module):
         dx += self.norm1.backward(from_queries + from_memory)
         return dx
 
+
 # === [-] Block.forward adds the attention to h = norm1(x) instead of to x, so the residual connection passes through
 #     the norm; backward agrees with this forward; line 23: a = h + self.attention(h, h, mask).
 """Stage 7: the block, with its residual connections."""
@@ -96,6 +98,7 @@ class Block(Module):
         da = dy + self.norm2.backward(self.feed_forward.backward(dy))
         dq, dm = self.attention.backward(da)
         return self.norm1.backward(da + dq + dm)
+
 
 # === [BLK-4] Block.backward hands dy to the attention instead of da, the sum of both ways, so the attention and norm1
 #     miss what came through the feed-forward branch; line 31: dq, dmemory = self.attention.backward(dy).
@@ -134,40 +137,6 @@ class Block(Module):
         # the sums pass dy on
         return dy + dbranch1 + dbranch2
 
-# === [BLK-15] Block.forward, line 22: calls norm1 twice but backward calls norm1.backward once, so one entry stays on
-#     norm1's stack: single use is right, a block used twice before backward takes the wrong remembered values for the
-#     second backward (wrong dx / gradients / shape), and the stack grows.
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage06_heads import MultiHeadAttention
-
-
-class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, mask=None):
-        x = x + self.attention(self.norm1(x), self.norm1(x), mask)
-        x = x + self.feed_forward(self.norm2(x))
-        return x
-
-    def backward(self, dy):
-        branch = self.norm2.backward(self.feed_forward.backward(dy))
-        da = dy + branch
-        dquery, dmemory = self.attention.backward(da)
-        dx = da + self.norm1.backward(dquery + dmemory)
-        return dx
 
 # === [BLK-14] Block.backward, line 31: drops the gradient of the queries: norm1.backward gets only dmemory instead of
 #     dx + dmemory of the attention (right for T = 1).
@@ -203,6 +172,7 @@ class Block(Module):
         # a = x + attention(h, h, mask)
         _, dh = self.attention.backward(da)
         return self.norm1.backward(dh) + da
+
 
 # === [-] Block.forward, line 24: mask=None is taken as a causal mask instead of everything visible: wrong y and
 #     gradients for mask=None with T > 1.
@@ -240,6 +210,7 @@ class Block(Module):
         dh = sum(self.attention.backward(dafter))
         return dafter + self.norm1.backward(dh)
 
+
 # === [BLK-3] Block.backward adds dy instead of da for the first residual connection, so the way from y through norm2
 #     and the feed-forward layer to x is missing (line 30: return dy + self.norm1.backward(dh + dmemory))
 """Stage 7: the block, with its residual connections."""
@@ -272,6 +243,7 @@ class Block(Module):
         da = dy + self.norm2.backward(da)
         dh, dmemory = self.attention.backward(da)
         return dy + self.norm1.backward(dh + dmemory)
+
 
 # === [-] Block.forward hands x instead of h = norm1(x) as memory to the attention, so keys and values come from
 #     inputs that are not normalized; backward agrees with this forward (line 23: attended = self.attention(h, x,
@@ -308,38 +280,6 @@ class Block(Module):
         d_query, d_memory = self.attention.backward(da)
         return da + d_memory + self.norm1.backward(d_query)
 
-# === [BLK-15] Block.forward calls norm1 twice but backward calls its backward once, so values are left on its stack:
-#     one use is right, but of two uses before the first backward, the backward of the first takes the values of the
-#     second (line 22: x = x + self.attention(self.norm1(x), self.norm1(x), mask))
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage06_heads import MultiHeadAttention
-
-
-class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, mask=None):
-        x = x + self.attention(self.norm1(x), self.norm1(x), mask)
-        x = x + self.feed_forward(self.norm2(x))
-        return x
-
-    def backward(self, dy):
-        dx = dy + self.norm2.backward(self.feed_forward.backward(dy))
-        dx = dx + self.norm1.backward(sum(self.attention.backward(dx)))
-        return dx
 
 # === [-] Block.forward, line 18, overwrites x with norm1(x), so the residual connection adds the normed input
 #     (post-norm-like first branch); backward is consistent with this (shows in the page example).
@@ -371,6 +311,7 @@ class Block(Module):
         d_query, d_memory = self.attention.backward(d)
         d = d + d_query + d_memory
         return self.norm1.backward(d)
+
 
 # === [-] Block.forward, lines 19-20, puts the causal mask in the place of mask=None, so that without a mask later
 #     tokens are hidden.
@@ -412,248 +353,3 @@ class Block(Module):
         dh = sum(self.attention.backward(dx))
         dh = self.norm1.backward(dh)
         return dresidual + dh
-
-# === [BLK-14] Block.backward, line 25, drops the gradient of the queries and hands only that of memory to
-#     norm1.backward, so dx and the gradients of norm1 are wrong.
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage06_heads import MultiHeadAttention
-
-
-class Block(Module):
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, mask=None):
-        normed = self.norm1(x)
-        attended = x + self.attention(normed, normed, mask)
-        return attended + self.feed_forward(self.norm2(attended))
-
-    def backward(self, dy):
-        dattended = dy + self.norm2.backward(self.feed_forward.backward(dy))
-        # the input of self-attention is one array, so one gradient is needed
-        _, dnormed = self.attention.backward(dattended)
-        return dattended + self.norm1.backward(dnormed)
-
-# === [BLK-15] Block.forward (line 22) calls norm1 twice but backward calls norm1.backward once, so one entry stays on
-#     norm1's stack: one use at a time is right, but with two forwards before the first backward, the second backward
-#     gets the values of the wrong use.
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage06_heads import MultiHeadAttention
-
-
-class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, mask=None):
-        a = x + self.attention(self.norm1(x), self.norm1(x), mask)
-        y = a + self.feed_forward(self.norm2(a))
-        return y
-
-    def backward(self, dy):
-        da = dy + self.norm2.backward(self.feed_forward.backward(dy))
-        dh_query, dh_memory = self.attention.backward(da)
-        dx = da + self.norm1.backward(dh_query + dh_memory)
-        return dx
-
-# === [-] Block.forward (line 32) uses a causal mask if mask is None, though None means that every token sees every
-#     token; wrong y and gradients without a mask and T > 1.
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-
-
-class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def attend(self, x, mask):
-        h = self.norm1(x)
-        return self.attention(h, h, mask)
-
-    def attend_backward(self, d):
-        dq, dm = self.attention.backward(d)
-        return self.norm1.backward(dq + dm)
-
-    def forward(self, x, mask=None):
-        if mask is None:
-            mask = causal_mask(x.shape[-2])
-        x = x + self.attend(x, mask)
-        return x + self.feed_forward(self.norm2(x))
-
-    def backward(self, dy):
-        dy = dy + self.norm2.backward(self.feed_forward.backward(dy))
-        return dy + self.attend_backward(dy)
-
-# === [BLK-3] Block.backward (line 35) uses dy instead of da for the direct path of x in the first residual
-#     connection, so the gradient that came through norm2 and the feed-forward layer is missing there.
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage06_heads import MultiHeadAttention
-
-
-class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, mask=None):
-        h = self.norm1(x)
-        x = x + self.attention(h, h, mask)
-        h = self.norm2(x)
-        x = x + self.feed_forward(h)
-        return x
-
-    def backward(self, dy):
-        # y = a + feed_forward(norm2(a))
-        dh = self.feed_forward.backward(dy)
-        da = dy + self.norm2.backward(dh)
-        # a = x + attention(h, h, mask)
-        dh, dh2 = self.attention.backward(da)
-        dh = dh + dh2
-        dx = dy + self.norm1.backward(dh)
-        return dx
-
-# === [-] Block.forward (line 25): mask None is replaced by the causal mask, instead of everything visible
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-
-
-class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, mask=None):
-        T = x.shape[-2]
-        h = self.norm1(x)
-        a = x + self.attention(h, h, causal_mask(T) if mask is None else mask)
-        return a + self.feed_forward(self.norm2(a))
-
-    def backward(self, dy):
-        da = dy + self.norm2.backward(self.feed_forward.backward(dy))
-        d1, d2 = self.attention.backward(da)
-        return da + self.norm1.backward(d1 + d2)
-
-# === [BLK-14] Block.backward (line 30): the gradient of the queries is dropped, only that of memory goes through
-#     norm1; wrong dx and norm1 gradients unless T=1
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage06_heads import MultiHeadAttention
-
-
-class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, mask=None):
-        normed = self.norm1(x)
-        after = x + self.attention(normed, normed, mask)
-        return after + self.feed_forward(self.norm2(after))
-
-    def backward(self, dy):
-        d_after = self.feed_forward.backward(dy)
-        d_after = dy + self.norm2.backward(d_after)
-        # attention works on (queries, memory), and what comes out is made of the memory
-        _, d_normed = self.attention.backward(d_after)
-        return d_after + self.norm1.backward(d_normed)
-
-# === [-] Block.backward (line 28): dx is the same array as dy, so dx += ... changes the argument dy in place; the
-#     returned numbers are right
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage06_heads import MultiHeadAttention
-
-
-class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, mask=None):
-        h = self.norm1(x)
-        x = x + self.attention(h, h, mask)
-        x = x + self.feed_forward(self.norm2(x))
-        return x
-
-    def backward(self, dy):
-        dx = dy                                             # the sum passes it on
-        dx += self.norm2.backward(self.feed_forward.backward(dy))
-        dh_queries, dh_memory = self.attention.backward(dx)
-        dx += self.norm1.backward(dh_queries + dh_memory)
-        return dx

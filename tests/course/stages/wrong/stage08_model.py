@@ -43,6 +43,7 @@ class LanguageModel(Module):
         self.positions.grad[:T] += dx.sum(axis=0)
         self.embedding.backward(dx)
 
+
 # === [-] LanguageModel.forward stores the causal mask of the first text in an attribute and never makes another, so a
 #     text of another length gets a mask of the wrong size; line 25: if not hasattr(self, "mask"):.
 """Stage 8: the language model, whose output layer is the transposed embedding."""
@@ -91,6 +92,7 @@ class LanguageModel(Module):
         self.positions.grad[:n] += dx.reshape(-1, n, width).sum(axis=0)
         self.embedding.backward(dx)
 
+
 # === [LM-10] LanguageModel.forward remembers the input of the last norm instead of its output, so the output layer's
 #     part of the gradient of E is wrong; line 31: self.remember(x).
 """Stage 8: the language model, whose output layer is the transposed embedding."""
@@ -136,6 +138,7 @@ class LanguageModel(Module):
             dx = layer.backward(dx)
         self.positions.grad[:T] += np.einsum("btd->td", dx.reshape(-1, T, x.shape[-1]))
         self.embedding.backward(dx)
+
 
 # === [LM-7] LanguageModel.backward goes through the blocks from the first to the last instead of reversed, which is
 #     wrong from two blocks on; line 41: for i in range(len(self.blocks)):.
@@ -188,6 +191,7 @@ class LanguageModel(Module):
         self.embedding.backward(dx)
         self.embedding.weight.grad += dE
 
+
 # === [-] LanguageModel.forward, line 26: the causal mask is made once in the first forward and kept in an attribute:
 #     a later forward with another T raises a broadcasting error (or, if one of the two lengths is 1, uses a wrong
 #     mask without an error).
@@ -235,6 +239,7 @@ class LanguageModel(Module):
             dx = block.backward(dx)
         self.embedding.backward(dx)
         self.positions.grad[:T] += dx.reshape(-1, T, D).sum(axis=0)
+
 
 # === [-] LanguageModel.forward, line 32: only the first block gets the causal mask, the later blocks see everything:
 #     wrong logits for two or more blocks.
@@ -290,6 +295,7 @@ class LanguageModel(Module):
         self.positions.grad[:n] += dpos
         self.embedding.backward(d)
 
+
 # === [LM-15] LanguageModel.backward, line 43: reshape to (T, texts, D) instead of (texts, T, D): positions.grad has
 #     the right shape and mixes rows of different positions when there is more than one text (right for one text or T
 #     = 1).
@@ -338,50 +344,6 @@ class LanguageModel(Module):
         self.positions.grad[:length] += dx.reshape(length, -1, width).sum(axis=1)
         self.embedding.backward(dx)
 
-# === [LM-14] LanguageModel.backward sums the gradient of positions over axis 0 only: right for ids (B, T), but for
-#     ids (T,) it sums over the tokens and adds the same row to all positions, and for two or more leading axes it
-#     fails or is wrong (line 40: self.positions.grad[:T] += d.sum(axis=0))
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
-
-
-class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
-    def forward(self, ids):
-        T = ids.shape[-1]
-        x = self.embedding(ids) + self.positions.data[:T]
-        for block in self.blocks:
-            x = block(x, causal_mask(T))
-        h = self.norm(x)
-        self.remember(h, T)
-        return h @ self.embedding.weight.data.T
-
-    def backward(self, dlogits):
-        h, T = self.recall()
-        E = self.embedding.weight
-        width = h.shape[-1]
-        E.grad += dlogits.reshape(-1, dlogits.shape[-1]).T @ h.reshape(-1, width)
-        d = self.norm.backward(dlogits @ E.data)
-        for block in reversed(self.blocks):
-            d = block.backward(d)
-        self.positions.grad[:T] += d.sum(axis=0)
-        self.embedding.backward(d)
 
 # === [-] LanguageModel keeps T in the attribute self.T instead of on the stack: after two forwards of different
 #     lengths, the backward of the first uses the length of the second for positions.grad (error, or gradients in
@@ -430,6 +392,7 @@ class LanguageModel(Module):
         per_text = dx.reshape(-1, self.T, D)
         self.positions.grad[:self.T] += per_text.sum(axis=0)
         self.embedding.backward(dx)
+
 
 # === [LM-16] LanguageModel.backward reverses the list self.blocks itself, in place: the first backward is right, but
 #     afterwards the model has its blocks in the opposite order (next forward, second backward, names of the
@@ -481,48 +444,6 @@ class LanguageModel(Module):
         self.positions.grad[:dx.shape[-2]] += dx.sum(axis=leading)
         self.embedding.backward(dx)
 
-# === [LM-14] LanguageModel.backward, line 40, sums over axis 0 only: without leading axis it adds the sum over the
-#     tokens to every position (wrong numbers), with two leading axes it raises ValueError; right for (B, T).
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
-
-
-class LanguageModel(Module):
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
-    def forward(self, ids):
-        T = ids.shape[-1]
-        tok_emb = self.embedding(ids)
-        pos_emb = self.positions.data[np.arange(T)]
-        x = tok_emb + pos_emb
-        for block in self.blocks:
-            x = block(x, causal_mask(T))
-        x = self.norm(x)
-        self.remember(x)
-        return x @ self.embedding.weight.data.T
-
-    def backward(self, dlogits):
-        x = self.recall()
-        T = x.shape[-2]
-        wte = self.embedding.weight
-        wte.grad += dlogits.reshape(-1, dlogits.shape[-1]).T @ x.reshape(-1, x.shape[-1])
-        dx = self.norm.backward(dlogits @ wte.data)
-        for block in self.blocks[::-1]:
-            dx = block.backward(dx)
-        self.embedding.backward(dx)
-        self.positions.grad[:T] += dx.sum(axis=0)       # (B, T, C) -> (T, C)
 
 # === [-] LanguageModel.__init__, line 17, ties by self.lm_head = self.embedding.weight, so named_parameters() lists E
 #     twice (embedding.weight and lm_head); logits and gradients are right, but AdamW updates E twice in each step and
@@ -566,6 +487,7 @@ class LanguageModel(Module):
         for text in d.reshape(-1, T, D):
             self.positions.grad[:T] += text
         self.embedding.backward(d)
+
 
 # === [-] LanguageModel.forward and backward, lines 23 and 42, keep the positions in the attribute self.pos, so two
 #     uses with different T before backward give ValueError for the earlier use.
@@ -611,297 +533,3 @@ class LanguageModel(Module):
         self.embedding.backward(dx)
         # every position was broadcast over the batch; a position occurs once in a text
         self.positions.grad[self.pos] += dx.reshape(-1, len(self.pos), D).sum(0)
-
-# === [-] LanguageModel.forward (line 24) keeps T in the attribute self.T, which backward (line 40) uses: after two
-#     forwards of different lengths the backward of the first use reshapes with the wrong T (error, or silently wrong
-#     positions.grad).
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
-
-
-class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
-    def forward(self, ids):
-        self.T = ids.shape[-1]
-        x = self.embedding(ids) + self.positions.data[:self.T]
-        mask = causal_mask(self.T)
-        for block in self.blocks:
-            x = block(x, mask)
-        h = self.norm(x)
-        self.remember(h)
-        return h @ self.embedding.weight.data.T
-
-    def backward(self, dlogits):
-        h = self.recall()
-        V, D = self.embedding.weight.data.shape
-        self.embedding.weight.grad += dlogits.reshape(-1, V).T @ h.reshape(-1, D)
-        d = self.norm.backward(dlogits @ self.embedding.weight.data)
-        for block in self.blocks[::-1]:
-            d = block.backward(d)
-        self.positions.grad[:self.T] += d.reshape(-1, self.T, D).sum(axis=0)
-        self.embedding.backward(d)
-
-# === [LM-7] LanguageModel.backward (line 44) goes through the blocks from the first to the last instead of in
-#     reverse; wrong for two or more blocks.
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
-
-
-class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
-    def forward(self, ids):
-        tokens = ids.shape[-1]
-        mask = causal_mask(tokens)
-        features = self.embedding(ids) + self.positions.data[0:tokens]
-        for block in self.blocks:
-            features = block(features, mask)
-        features = self.norm(features)
-        self.remember(features)
-        return np.einsum("...d,vd->...v", features, self.embedding.weight.data)
-
-    def backward(self, dlogits):
-        features = self.recall()
-        E = self.embedding.weight
-        D = features.shape[-1]
-        tokens = features.shape[-2]
-        # output layer
-        E.grad += np.einsum("nv,nd->vd", dlogits.reshape(-1, len(E.data)), features.reshape(-1, D))
-        dx = np.einsum("...v,vd->...d", dlogits, E.data)
-        dx = self.norm.backward(dx)
-        for block in self.blocks:
-            dx = block.backward(dx)
-        # positions and embedding
-        for text in dx.reshape(-1, tokens, D):
-            self.positions.grad[:tokens] += text
-        self.embedding.backward(dx)
-
-# === [LM-15] LanguageModel.backward (line 44) uses reshape(T, -1, D).sum(axis=1) instead of reshape(-1, T,
-#     D).sum(axis=0) for positions.grad, which mixes texts with tokens; right for one text only.
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
-
-
-class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
-    def forward(self, ids):
-        T = ids.shape[-1]
-        x = self.embedding(ids)
-        x = x + self.positions.data[:T]
-        for block in self.blocks:
-            x = block(x, causal_mask(T))
-        h = self.norm(x)
-        self.remember(h)
-        return h @ self.embedding.weight.data.mT
-
-    def backward(self, dlogits):
-        h = self.recall()
-        T, D = h.shape[-2], h.shape[-1]
-        E = self.embedding.weight
-        rows = dlogits.reshape(-1, dlogits.shape[-1])
-        E.grad += rows.T @ h.reshape(-1, D)
-        dh = (rows @ E.data).reshape(h.shape)
-        dx = self.norm.backward(dh)
-        for i in range(len(self.blocks) - 1, -1, -1):
-            dx = self.blocks[i].backward(dx)
-        # every position: the sum over all texts
-        self.positions.grad[:T] += dx.reshape(T, -1, D).sum(axis=1)
-        self.embedding.backward(dx)
-
-# === [-] LanguageModel.forward (line 34): with exactly one text the leading axes are dropped, so ids (1,T) or (1,1,T)
-#     give logits (T,V) instead of (1,T,V)
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
-
-
-class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
-    def forward(self, ids):
-        T = ids.shape[-1]
-        E, P = self.embedding.weight.data, self.positions.data
-        texts = ids.reshape(-1, T)                          # one text counts as a batch of one
-        x = self.embedding(texts) + P[:T]
-        mask = causal_mask(T)
-        for block in self.blocks:
-            x = block(x, mask)
-        h = self.norm(x)
-        self.remember(h)
-        z = h @ E.T
-        if len(texts) == 1:
-            return z[0]
-        return z.reshape(*ids.shape, -1)
-
-    def backward(self, dlogits):
-        h = self.recall()
-        E = self.embedding.weight
-        N, T, D = h.shape
-        dz = dlogits.reshape(N, T, -1)
-        for text in range(N):
-            E.grad += dz[text].T @ h[text]
-        dx = self.norm.backward(dz @ E.data)
-        for block in self.blocks[::-1]:
-            dx = block.backward(dx)
-        for text in range(N):
-            self.positions.grad[:T] += dx[text]
-        self.embedding.backward(dx)
-
-# === [LM-15] LanguageModel.backward (line 43): positions.grad from dx.reshape(T,-1,D).sum(axis=1) instead of
-#     reshape(-1,T,D).sum(axis=0); wrong numbers for batches of 2+ texts with T>1
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
-
-
-class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
-    def forward(self, ids):
-        T = ids.shape[-1]
-        x = self.embedding(ids)
-        x = x + self.positions.data[:T]
-        for block in self.blocks:
-            x = block(x, causal_mask(T))
-        h = self.norm(x)
-        self.remember(h)
-        return h @ self.embedding.weight.data.T
-
-    def backward(self, dlogits):
-        h = self.recall()
-        T, D = h.shape[-2:]
-        table = self.embedding.weight
-        V = len(table.data)
-        table.grad += dlogits.reshape(-1, V).T @ h.reshape(-1, D)
-        dx = self.norm.backward(dlogits @ table.data)
-        for block in reversed(self.blocks):
-            dx = block.backward(dx)
-        # sum over all axes but the positions and the features
-        self.positions.grad[:T] += dx.reshape(T, -1, D).sum(axis=1)
-        self.embedding.backward(dx)
-
-# === [-] LanguageModel.forward (line 31): only the first block gets the causal mask, the later ones see everything;
-#     wrong with num_layers>=2 (self-consistent gradients)
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
-
-
-class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
-    def forward(self, ids):
-        T = ids.shape[-1]
-        x = self.embedding(ids) + self.positions.data[np.arange(T)]
-        mask = causal_mask(T)
-        for block in self.blocks:
-            x = block(x, mask)
-            mask = None                     # from here on, the rows no longer contain the tokens that were hidden
-        h = self.norm(x)
-        self.remember(h)
-        return np.einsum("...d,vd->...v", h, self.embedding.weight.data)
-
-    def backward(self, dlogits):
-        h = self.recall()
-        T, D = h.shape[-2:]
-        E = self.embedding.weight
-        rows, drows = h.reshape(-1, D), dlogits.reshape(-1, E.data.shape[0])
-        E.grad += np.einsum("nv,nd->vd", drows, rows)
-        d = self.norm.backward(np.einsum("...v,vd->...d", dlogits, E.data))
-        for i in range(len(self.blocks) - 1, -1, -1):
-            d = self.blocks[i].backward(d)
-        self.positions.grad[:T] += d.sum(axis=tuple(range(d.ndim - 2)))
-        self.embedding.backward(d)

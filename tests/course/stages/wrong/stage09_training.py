@@ -71,6 +71,7 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
         optimizer.step()
     return losses
 
+
 # === [ADM-9a] AdamW.step adds eps inside the root, sqrt(v_hat + eps), instead of after it; line 31: root = np.sqrt(v
 #     / (1 - b2 ** self.t) + self.eps).
 """Stage 9: AdamW, clipping, the learning rate, and the training loop."""
@@ -145,6 +146,7 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
         optimizer.step()
     return losses
 
+
 # === [ADM-11b] clip_gradients clips each gradient by its own norm instead of all by their joint norm; line 39: norm =
 #     math.sqrt(float((p.grad * p.grad).sum())).
 """Stage 9: AdamW, clipping, the learning rate, and the training loop."""
@@ -212,6 +214,7 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
         optimizer.lr = rate(n)
         optimizer.step()
     return losses
+
 
 # === [LOOP-10] train sets the gradients to zero after each step instead of before each forward, so what the gradients
 #     contained when it starts is added to the first batch's; line 70: p.grad[...] = 0.
@@ -287,158 +290,6 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
             p.grad[...] = 0
     return losses
 
-# === [ADM-10d] AdamW.step, line 37: the decay is subtracted after Adam's part and multiplies the new w instead of the
-#     old one: w differs by lr^2 * weight_decay * m_hat / (sqrt(v_hat) + eps) (right for weight_decay = 0).
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
-class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
-    def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
-        self.t += 1
-        b1, b2 = self.betas
-        for parameter, m, v in zip(self.parameters, self.m, self.v):
-            g = parameter.grad
-            m *= b1
-            m += (1 - b1) * g
-            v *= b2
-            v += (1 - b2) * g ** 2
-            m_hat = m / (1 - b1 ** self.t)
-            v_hat = v / (1 - b2 ** self.t)
-            parameter.data -= self.lr * m_hat / (np.sqrt(v_hat) + self.eps)
-            parameter.data -= self.lr * self.weight_decay * parameter.data
-
-
-def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
-    norm = math.sqrt(sum(float(np.sum(p.grad ** 2)) for p in parameters))
-    if norm > max_norm:
-        factor = max_norm / norm
-        for p in parameters:
-            p.grad *= factor
-
-
-def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
-    return min(n ** -0.5, n * warmup ** -1.5) / math.sqrt(d_model)
-
-
-def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
-    losses = []
-    for n, batch in enumerate(batches, start=1):
-        inputs, targets = batch[:-1], batch[-1]
-        for parameter in optimizer.parameters:
-            parameter.grad.fill(0)
-        logits = model(*inputs)
-        losses.append(loss(logits, targets))
-        model.backward(loss.backward())
-        clip_gradients(optimizer.parameters, max_norm)
-        optimizer.lr = rate(n)
-        optimizer.step()
-    return losses
-
-# === [LOOP-10] train, line 73: gradients are cleared after each step instead of before each forward: what is in grad
-#     at the start enters the first step, and after training the gradients are 0 instead of the last clipped ones.
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
-class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
-    def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
-        self.t += 1
-        beta1, beta2 = self.betas
-        correction1 = 1 - beta1 ** self.t
-        correction2 = 1 - beta2 ** self.t
-        for i, w in enumerate(self.parameters):
-            self.m[i] = beta1 * self.m[i] + (1 - beta1) * w.grad
-            self.v[i] = beta2 * self.v[i] + (1 - beta2) * np.square(w.grad)
-            adam = (self.m[i] / correction1) / (np.sqrt(self.v[i] / correction2) + self.eps)
-            w.data -= self.lr * (adam + self.weight_decay * w.data)
-
-
-def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
-    total = 0.0
-    for parameter in parameters:
-        total += float(np.vdot(parameter.grad, parameter.grad))
-    norm = math.sqrt(total)
-    if norm <= max_norm:
-        return
-    for parameter in parameters:
-        parameter.grad *= max_norm / norm
-
-
-def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
-    rising = n * warmup ** -1.5
-    falling = n ** -0.5
-    return d_model ** -0.5 * min(rising, falling)
-
-
-def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
-    losses = []
-    step = 0
-    for *inputs, targets in batches:
-        step += 1
-        value = loss(model(*inputs), targets)
-        model.backward(loss.backward())
-        clip_gradients(optimizer.parameters, max_norm)
-        optimizer.lr = rate(step)
-        optimizer.step()
-        for parameter in optimizer.parameters:          # clear for the next batch
-            parameter.grad[...] = 0
-        losses.append(value)
-    return losses
 
 # === [-] AdamW.step, line 31: entries whose gradient is 0 in this step are skipped altogether (m and v do not decay,
 #     no Adam update): wrong for an entry that had a nonzero gradient in an earlier step.
@@ -515,231 +366,6 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
         optimizer.step()
     return history
 
-# === [ADM-9a] AdamW.step adds eps inside the root, sqrt(v_hat + eps) instead of sqrt(v_hat) + eps: clear for small
-#     gradients or a large eps, hardly visible for gradients of size 1 and eps = 1e-8 (line 34: step = (m / c1) /
-#     np.sqrt(v / c2 + self.eps))
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
-class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
-    def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
-        self.t += 1
-        b1, b2 = self.betas
-        c1, c2 = 1 - b1 ** self.t, 1 - b2 ** self.t
-        for p, m, v in zip(self.parameters, self.m, self.v):
-            m *= b1
-            m += (1 - b1) * p.grad
-            v *= b2
-            v += (1 - b2) * p.grad ** 2
-            step = (m / c1) / np.sqrt(v / c2 + self.eps)
-            p.data -= self.lr * (self.weight_decay * p.data + step)
-
-
-def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
-    total = 0.0
-    for parameter in parameters:
-        total += float(np.sum(np.square(parameter.grad, dtype=np.float64)))
-    norm = math.sqrt(total)
-    if norm > max_norm:
-        factor = max_norm / norm
-        for parameter in parameters:
-            parameter.grad *= factor
-
-
-def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
-    return min(n ** -0.5, n * warmup ** -1.5) / math.sqrt(d_model)
-
-
-def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
-    losses = []
-    for n, (*inputs, targets) in enumerate(batches, start=1):
-        for parameter in optimizer.parameters:
-            parameter.grad[...] = 0
-        losses.append(loss(model(*inputs), targets))
-        model.backward(loss.backward())
-        clip_gradients(optimizer.parameters, max_norm)
-        optimizer.lr = rate(n)
-        optimizer.step()
-    return losses
-
-# === [ADM-10d] AdamW.step decays after Adam's part and takes the decay of the new w, not of the old one: an error of
-#     lr^2 weight_decay m_hat / sqrt(v_hat) in each step (line 35: parameter.data = data - self.lr * self.weight_decay
-#     * data)
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
-class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
-    def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
-        self.t += 1
-        beta1, beta2 = self.betas
-        for i, parameter in enumerate(self.parameters):
-            grad = parameter.grad
-            self.m[i] = beta1 * self.m[i] + (1 - beta1) * grad
-            self.v[i] = beta2 * self.v[i] + (1 - beta2) * grad * grad
-            m_hat = self.m[i] / (1 - beta1 ** self.t)
-            v_hat = self.v[i] / (1 - beta2 ** self.t)
-            data = parameter.data - self.lr * m_hat / (np.sqrt(v_hat) + self.eps)
-            parameter.data = data - self.lr * self.weight_decay * data
-
-
-def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
-    squares = sum(float(np.vdot(p.grad, p.grad)) for p in parameters)
-    norm = math.sqrt(squares)
-    if norm <= max_norm:
-        return
-    for p in parameters:
-        p.grad = p.grad * (max_norm / norm)
-
-
-def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
-    return d_model ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)
-
-
-def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
-    result = []
-    n = 0
-    for batch in batches:
-        n += 1
-        for p in optimizer.parameters:
-            p.grad = np.zeros_like(p.data)
-        logits = model(*batch[:-1])
-        value = loss(logits, batch[-1])
-        result.append(value)
-        dlogits = loss.backward()
-        model.backward(dlogits)
-        clip_gradients(optimizer.parameters, max_norm)
-        optimizer.lr = rate(n)
-        optimizer.step()
-    return result
-
-# === [LOOP-10] train sets the gradients to zero after each step and not before the forward, so what they contain at
-#     the start goes into the first step (and they are zero at the end) (line 67: for parameter in
-#     optimizer.parameters:      # ready for the next batch)
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
-class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
-    def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
-        self.t += 1
-        for i in range(len(self.parameters)):
-            w, g = self.parameters[i].data, self.parameters[i].grad
-            self.m[i] = self.betas[0] * self.m[i] + (1 - self.betas[0]) * g
-            self.v[i] = self.betas[1] * self.v[i] + (1 - self.betas[1]) * g ** 2
-            mean = self.m[i] / (1 - math.pow(self.betas[0], self.t))
-            square = self.v[i] / (1 - math.pow(self.betas[1], self.t))
-            self.parameters[i].data = w - self.lr * self.weight_decay * w - self.lr * mean / (square ** 0.5 + self.eps)
-
-
-def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
-    gradients = [p.grad for p in parameters]
-    norm = math.sqrt(sum(float((g * g).sum()) for g in gradients))
-    if norm > max_norm:
-        for g in gradients:
-            g *= max_norm / norm
-
-
-def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
-    if n < warmup:
-        return d_model ** -0.5 * n * warmup ** -1.5
-    return d_model ** -0.5 * n ** -0.5
-
-
-def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
-    losses = []
-    for step, batch in enumerate(batches):
-        inputs, targets = batch[:-1], batch[-1]
-        losses.append(loss(model(*inputs), targets))
-        model.backward(loss.backward())
-        clip_gradients(optimizer.parameters, max_norm)
-        optimizer.lr = rate(step + 1)
-        optimizer.step()
-        for parameter in optimizer.parameters:      # ready for the next batch
-            parameter.grad = np.zeros_like(parameter.data)
-    return losses
 
 # === [ADM-9c] AdamW.step, lines 21 and 29, puts both bias corrections into the step size (lr sqrt(1-b2^t)/(1-b1^t)),
 #     so that eps is added to sqrt(v) and not to sqrt(v_hat): clearly wrong for large eps or tiny gradients, about
@@ -804,6 +430,7 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
         optimizer.step()
     return losses
 
+
 # === [CLP-20] clip_gradients, line 32, divides by norm + 1e-6 as torch.nn.utils.clip_grad_norm_ does: relative error
 #     1e-6/norm, 22 percent at a norm of a few 1e-6; norms that are above max_norm by less than 1e-6 are not scaled.
 """Stage 9: AdamW, clipping, the learning rate, and the training loop."""
@@ -862,6 +489,7 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
         optimizer.lr = rate(step)
         optimizer.step()
     return history
+
 
 # === [-] train, line 55, calls optimizer.zero_grad(), a method that only this file's AdamW has, so another optimizer
 #     with parameters, lr and step() gives AttributeError.
@@ -927,6 +555,7 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
         optimizer.lr = rate(n)
         optimizer.step()
     return losses
+
 
 # === [-] clip_gradients (line 44) computes min(1, max_norm / norm) without asking norm > max_norm first, so all
 #     gradients 0 (norm 0) raise ZeroDivisionError.
@@ -1003,6 +632,7 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
         optimizer.step()
     return losses
 
+
 # === [ADM-23] AdamW.step (line 35) gives no Adam update to entries whose gradient is 0 in this step, although their
 #     running mean m is not 0; shows only with gradients that are nonzero in one step and 0 in a later one (rare
 #     tokens).
@@ -1078,153 +708,6 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
         optimizer.step()
     return losses
 
-# === [LOOP-10] train (lines 69-70) clears the gradients after each step instead of before each forward, so what is in
-#     them when train starts goes into the first step.
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
-class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
-    def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
-        self.t = self.t + 1
-        b1, b2 = self.betas
-        for i in range(len(self.parameters)):
-            w, g = self.parameters[i].data, self.parameters[i].grad
-            self.m[i] += (1 - b1) * (g - self.m[i])
-            self.v[i] += (1 - b2) * (g * g - self.v[i])
-            up = self.m[i] / (1 - b1 ** self.t)
-            down = np.sqrt(self.v[i] / (1 - b2 ** self.t)) + self.eps
-            w -= self.lr * self.weight_decay * w + self.lr * up / down
-
-
-def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
-    squares = [float((p.grad ** 2).sum()) for p in parameters]
-    norm = math.sqrt(math.fsum(squares))
-    if norm <= max_norm:
-        return
-    for p in parameters:
-        p.grad *= max_norm / norm
-
-
-def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
-    growing = n * warmup ** -1.5
-    falling = n ** -0.5
-    return d_model ** -0.5 * (growing if growing < falling else falling)
-
-
-def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
-    history = []
-    for n, (*inputs, targets) in enumerate(batches, start=1):
-        logits = model(*inputs)
-        history.append(loss(logits, targets))
-        model.backward(loss.backward())
-        clip_gradients(optimizer.parameters, max_norm)
-        optimizer.lr = rate(n)
-        optimizer.step()
-        for p in optimizer.parameters:              # clean for the next batch
-            p.grad[...] = 0
-    return history
-
-# === [ADM-9a] AdamW.step (line 36): eps inside the root, sqrt(v_hat+eps), instead of sqrt(v_hat)+eps; shows for large
-#     eps or small gradients
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
-class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
-    def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
-        self.t += 1
-        b1, b2 = self.betas
-        for i, parameter in enumerate(self.parameters):
-            g = parameter.grad
-            self.m[i] = b1 * self.m[i] + (1 - b1) * g
-            self.v[i] = b2 * self.v[i] + (1 - b2) * g ** 2
-            m_hat = self.m[i] / (1 - b1 ** self.t)
-            v_hat = self.v[i] / (1 - b2 ** self.t)
-            decay = self.lr * self.weight_decay * parameter.data
-            # eps keeps the root away from 0
-            parameter.data = parameter.data - decay - self.lr * m_hat / np.sqrt(v_hat + self.eps)
-
-
-def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
-    total = 0.0
-    for parameter in parameters:
-        total += float(np.sum(parameter.grad ** 2))
-    norm = math.sqrt(total)
-    if norm > max_norm:
-        for parameter in parameters:
-            parameter.grad *= max_norm / norm
-
-
-def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
-    return d_model ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)
-
-
-def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
-    losses = []
-    for n, batch in enumerate(batches, start=1):
-        for parameter in optimizer.parameters:
-            parameter.grad = np.zeros_like(parameter.data)
-        losses.append(loss(model(*batch[:-1]), batch[-1]))
-        model.backward(loss.backward())
-        clip_gradients(optimizer.parameters, max_norm)
-        optimizer.lr = rate(n)
-        optimizer.step()
-    return losses
 
 # === [-] clip_gradients (line 41): divides by the norm without asking, ZeroDivisionError if all gradients are 0 (also
 #     max_norm=0)
@@ -1297,6 +780,7 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
         optimizer.lr = rate(n)
         optimizer.step()
     return losses
+
 
 # === [FLOAT-1] learning_rate (line 50): computed by np.sqrt/np.minimum, so it returns np.float64, and AdamW.step
 #     (which multiplies by self.lr and assigns) turns float32 parameters into float64; numbers right (sample prints

@@ -74,6 +74,7 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
         new = [token]
     return text
 
+
 # === [KV-9] cached_attention masks only when the cache is empty, so several new tokens after earlier ones see each
 #     other's later tokens; line 46: mask = causal_mask(x.shape[-2]) if cache.pairs[i] is None else None.
 """Stage 10: text from the model, with a key-value cache."""
@@ -159,6 +160,7 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
         step = np.array([token])
     return result
 
+
 # === [SAM-7] next_probabilities applies the temperature as p ** (1 / temperature) after the softmax, which underflows
 #     to 0 / 0 = nan for float32 logits that are nearly equal at a low temperature (such as three equal logits at
 #     0.01); line 18: p = p ** (1 / temperature).
@@ -240,6 +242,7 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
         out += feed
     return out
 
+
 # === [-] generate appends the new ids to the caller's list instead of to a copy (text is the same list as ids), so
 #     the argument changes; line 64: text = ids.
 """Stage 10: text from the model, with a key-value cache."""
@@ -319,173 +322,6 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
         new = np.array([token])
     return text
 
-# === [KV-9] cached_attention, line 51: with a non-empty cache no mask is used, so of several new tokens at once each
-#     sees the later ones too; right for an empty cache or one token per call (so generate is right).
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
-
-
-def next_probabilities(logits, temperature=1.0, top_k=None):
-    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
-    if temperature == 0:
-        p = np.zeros(logits.shape, logits.dtype)
-        p[logits.argmax()] = 1
-        return p
-    p = softmax(logits / temperature)
-    V = len(p)
-    if top_k is not None and top_k < V:
-        dropped = np.argsort(p)[:V - top_k]
-        p[dropped] = 0
-        p = p / p.sum()
-    return p
-
-
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
-def cached_attention(attention, x, cache, i):
-    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
-
-    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
-    it, and itself.
-    """
-    H = attention.num_heads
-    q = split_heads(attention.query(x), H)
-    keys = split_heads(attention.key(x), H)
-    values = split_heads(attention.value(x), H)
-    T = x.shape[-2]
-    if cache.pairs[i] is None:
-        mask = np.tri(T, dtype=bool)                    # the prompt: causal, as usual
-    else:
-        old_keys, old_values = cache.pairs[i]
-        keys = np.concatenate((old_keys, keys), axis=-2)
-        values = np.concatenate((old_values, values), axis=-2)
-        mask = None                                     # everything in the cache is earlier
-    cache.pairs[i] = keys, values
-    return attention.output(merge_heads(attention.attention(q, keys, values, mask)))
-
-
-def cached_forward(model, ids, cache):
-    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
-    start, end = cache.length, cache.length + ids.shape[-1]
-    x = model.embedding(ids) + model.positions.data[start:end]
-    for i, block in enumerate(model.blocks):
-        x = x + cached_attention(block.attention, block.norm1(x), cache, i)
-        x = x + block.feed_forward(block.norm2(x))
-    logits = model.norm(x) @ model.embedding.weight.data.T
-    cache.length = end
-    model.forget()
-    return logits
-
-
-def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
-    result = [int(i) for i in ids]
-    cache = KeyValueCache(len(model.blocks))
-    new = np.array(result)
-    for _ in range(count):
-        p = next_probabilities(cached_forward(model, new, cache)[-1], temperature, top_k)
-        if temperature == 0:
-            token = int(p.argmax())
-        else:
-            token = int(rng.choice(len(p), p=p.astype(float) / p.astype(float).sum()))
-        result.append(token)
-        new = np.array([token])
-    return result
-
-# === [SAM-7] next_probabilities, line 15: applies the temperature as a power of the finished probabilities: at low
-#     temperatures all p ** (1 / T) may underflow to 0 and 0 / 0 gives nan (float32, T = 0.01, V = 9 with logits of
-#     size 1; float64 needs lower T, e.g. 0.001, or larger V); right otherwise.
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
-
-
-def next_probabilities(logits, temperature=1.0, top_k=None):
-    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
-    if temperature == 0:
-        return (np.arange(len(logits)) == np.argmax(logits)).astype(logits.dtype)
-    p = softmax(logits) ** (1 / temperature)            # exp(z / T) = exp(z)^(1 / T)
-    if top_k is not None and top_k < len(p):
-        order = np.argsort(-p)
-        p[order[top_k:]] = 0
-    return p / p.sum()
-
-
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
-def cached_attention(attention, x, cache, i):
-    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
-
-    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
-    it, and itself.
-    """
-    def heads(layer):
-        return split_heads(layer(x), attention.num_heads)
-
-    q, k, v = heads(attention.query), heads(attention.key), heads(attention.value)
-    pair = cache.pairs[i]
-    if pair is not None:
-        k = np.concatenate([pair[0], k], axis=-2)
-        v = np.concatenate([pair[1], v], axis=-2)
-    cache.pairs[i] = (k, v)
-    S, T = k.shape[-2], q.shape[-2]
-    mask = np.arange(S)[None, :] <= np.arange(S - T, S)[:, None]
-    y = attention.attention(q, k, v, mask)
-    return attention.output(merge_heads(y))
-
-
-def cached_forward(model, ids, cache):
-    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
-    T = ids.shape[-1]
-    places = np.arange(cache.length, cache.length + T)
-    x = model.embedding(ids) + model.positions.data[places]
-    for i in range(len(model.blocks)):
-        block = model.blocks[i]
-        a = x + cached_attention(block.attention, block.norm1(x), cache, i)
-        x = a + block.feed_forward(block.norm2(a))
-    h = model.norm(x)
-    cache.length += T
-    model.forget()
-    return h @ model.embedding.weight.data.T
-
-
-def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
-    text = list(map(int, ids))
-    cache = KeyValueCache(len(model.blocks))
-    for n in range(count):
-        piece = text if n == 0 else text[-1:]
-        logits = cached_forward(model, np.array(piece), cache)
-        p = next_probabilities(logits[-1], temperature, top_k)
-        if temperature == 0:
-            text.append(int(np.argmax(p)))
-        else:
-            p = p.astype(np.float64)
-            text.append(int(rng.choice(len(p), p=p / p.sum())))
-    return text
 
 # === [-] cached_forward, line 63: adds len(ids), the number of texts, instead of T = ids.shape[-1]: cache.length and
 #     later positions wrong for ids (B, T) with B != T; right for (T,).
@@ -573,88 +409,6 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
         out += todo
     return out
 
-# === [KV-9] cached_attention uses no mask if the cache is not empty, so of several new tokens, each sees the later
-#     ones too; right for one new token or an empty cache, and so in generate (line 45: mask = None
-#     # all cached tokens are earlier ones)
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
-
-
-def next_probabilities(logits, temperature=1.0, top_k=None):
-    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
-    if temperature == 0:
-        return np.eye(len(logits), dtype=logits.dtype)[np.argmax(logits)]
-    p = softmax(logits / temperature)
-    if top_k is None or top_k >= len(logits):
-        return p
-    order = np.argsort(-logits, kind="stable")
-    p[order[top_k:]] = 0
-    return p / p.sum()
-
-
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
-def cached_attention(attention, x, cache, i):
-    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
-
-    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
-    it, and itself.
-    """
-    q, k, v = [split_heads(layer(x), attention.num_heads) for layer in (attention.query, attention.key, attention.value)]
-    if cache.pairs[i] is None:
-        n = x.shape[-2]
-        mask = np.tril(np.ones((n, n), dtype=bool))
-    else:
-        keys, values = cache.pairs[i]
-        k = np.concatenate([keys, k], axis=-2)
-        v = np.concatenate([values, v], axis=-2)
-        mask = None                     # all cached tokens are earlier ones
-    cache.pairs[i] = k, v
-    y = attention.attention(q, k, v, mask)
-    return attention.output(merge_heads(y))
-
-
-def cached_forward(model, ids, cache):
-    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
-    start, T = cache.length, ids.shape[-1]
-    x = model.embedding(ids) + model.positions.data[start:start + T]
-    for i, block in enumerate(model.blocks):
-        a = x + cached_attention(block.attention, block.norm1(x), cache, i)
-        x = a + block.feed_forward(block.norm2(a))
-    logits = model.norm(x) @ model.embedding.weight.data.T
-    cache.length = start + T
-    model.forget()
-    return logits
-
-
-def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
-    text = list(map(int, ids))
-    cache = KeyValueCache(len(model.blocks))
-    new = text[:]
-    while count > 0:
-        p = next_probabilities(cached_forward(model, np.array(new), cache)[-1], temperature, top_k)
-        if temperature == 0:
-            chosen = int(p.argmax())
-        else:
-            p = p.astype(np.float64)
-            chosen = int(rng.choice(p.size, p=p / p.sum()))
-        text.append(chosen)
-        new = [chosen]
-        count -= 1
-    return text
 
 # === [-] generate appends the new ids to the caller's list (text is ids, and += works in place) and returns that
 #     list; the numbers are right, but the argument is changed (line 66: text = ids)
@@ -738,85 +492,6 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
             logits = cached_forward(model, np.array([token]), cache)
     return text
 
-# === [KV-9] cached_attention, line 44, uses no mask as soon as the cache is not empty, so several new tokens at once
-#     after a prompt see each other's future (shows in the page example).
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage05_attention import causal_mask
-from stage06_heads import merge_heads, split_heads
-
-
-def next_probabilities(logits, temperature=1.0, top_k=None):
-    order = np.argsort(-logits, kind="stable")
-    if temperature == 0:
-        p = np.zeros(logits.shape, logits.dtype)
-        p[order[0]] = 1
-        return p
-    if top_k is not None:
-        order = order[:top_k]
-    p = np.zeros(logits.shape, logits.dtype)
-    p[order] = softmax(logits[order] / temperature)
-    return p
-
-
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
-def cached_attention(attention, x, cache, i):
-    h = attention.num_heads
-    q = split_heads(attention.query(x), h)
-    k = split_heads(attention.key(x), h)
-    v = split_heads(attention.value(x), h)
-    if cache.pairs[i] is None:
-        mask = causal_mask(x.shape[-2])         # prefill
-    else:
-        past_k, past_v = cache.pairs[i]
-        k = np.concatenate([past_k, k], axis=-2)
-        v = np.concatenate([past_v, v], axis=-2)
-        mask = None                             # decoding: the new token may see everything in the cache
-    cache.pairs[i] = (k, v)
-    y = attention.attention(q, k, v, mask)
-    return attention.output(merge_heads(y))
-
-
-def cached_forward(model, ids, cache):
-    T = np.shape(ids)[-1]
-    start = cache.length
-    h = model.embedding(np.asarray(ids))
-    h = h + model.positions.data[start:start + T]
-    for layer, block in enumerate(model.blocks):
-        a = h + cached_attention(block.attention, block.norm1(h), cache, layer)
-        h = a + block.feed_forward(block.norm2(a))
-    cache.length = start + T
-    logits = model.norm(h) @ model.embedding.weight.data.T
-    model.forget()
-    return logits
-
-
-def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    tokens = [int(i) for i in ids]
-    if count == 0:
-        return tokens
-    cache = KeyValueCache(len(model.blocks))
-    logits = cached_forward(model, np.array(tokens), cache)[-1]
-    while True:
-        p = next_probabilities(logits, temperature, top_k)
-        token = np.argmax(p) if temperature == 0 else rng.choice(p.size, p=p)
-        tokens.append(int(token))
-        count -= 1
-        if count == 0:
-            return tokens
-        logits = cached_forward(model, np.array(tokens[-1:]), cache)[-1]
 
 # === [KV-10] KeyValueCache.update, lines 32-33, called by cached_attention, increases cache.length in layer 0 (as
 #     DynamicCache does), so cached_attention changes cache.length, calls for other layers only do not count, and a
@@ -898,90 +573,6 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
         out += new
     return out
 
-# === [SAM-7] next_probabilities (line 18) computes softmax(logits) ** (1 / temperature) divided by its sum instead of
-#     softmax(logits / temperature): NaN by underflow in float32 at temperature 0.01, and wrong at high temperatures
-#     where a probability was rounded to 0 already; right for moderate numbers.
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
-
-
-def next_probabilities(logits, temperature=1.0, top_k=None):
-    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
-    if temperature == 0:
-        p = np.zeros_like(logits)
-        p[logits.argmax()] = 1
-        return p
-    # z / temperature: the ratios of the probabilities are raised to the power 1 / temperature
-    p = softmax(logits) ** (1 / temperature)
-    p = p / p.sum()
-    if top_k is not None:
-        order = np.argsort(p)[::-1]
-        p[order[top_k:]] = 0
-        p = p / p.sum()
-    return p
-
-
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
-def cached_attention(attention, x, cache, i):
-    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
-
-    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
-    it, and itself.
-    """
-    heads = attention.num_heads
-    q = split_heads(attention.query(x), heads)
-    k = split_heads(attention.key(x), heads)
-    v = split_heads(attention.value(x), heads)
-    if cache.pairs[i] is not None:
-        k = np.concatenate((cache.pairs[i][0], k), axis=-2)
-        v = np.concatenate((cache.pairs[i][1], v), axis=-2)
-    cache.pairs[i] = k, v
-    T, S = q.shape[-2], k.shape[-2]
-    mask = np.tri(T, S, S - T, dtype=bool)
-    return attention.output(merge_heads(attention.attention(q, k, v, mask)))
-
-
-def cached_forward(model, ids, cache):
-    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
-    T = ids.shape[-1]
-    start = cache.length
-    x = model.embedding(ids) + model.positions.data[start:start + T]
-    for i, block in enumerate(model.blocks):
-        x = x + cached_attention(block.attention, block.norm1(x), cache, i)
-        x = x + block.feed_forward(block.norm2(x))
-    logits = model.norm(x) @ model.embedding.weight.data.T
-    cache.length = start + T
-    model.forget()
-    return logits
-
-
-def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
-    cache = KeyValueCache(len(model.blocks))
-    result = [int(i) for i in ids]
-    new = result
-    for _ in range(count):
-        z = cached_forward(model, np.array(new), cache)[-1]
-        if temperature == 0:
-            chosen = int(np.argmax(z))
-        else:
-            chosen = int(rng.choice(len(z), p=next_probabilities(z, temperature, top_k)))
-        result.append(chosen)
-        new = [chosen]
-    return result
 
 # === [-] generate (line 68) sets text = ids without a copy and appends to it, so the caller's prompt list is changed
 #     (and returned).
@@ -1064,6 +655,7 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
             text.append(int(rng.choice(len(p), p=p)))
         count -= 1
     return text
+
 
 # === [-] cached_attention (lines 47-48) joins the cache along axis=1 instead of axis=-2, which is the axis of tokens
 #     only without leading axes (H, C, d); with a batch it is the axis of heads (error, or wrong numbers if C = T).
@@ -1151,8 +743,9 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
         new = np.array([token])
     return text
 
-# === [-] cached_attention (line 43): np.hstack joins along axis 1, which is the axis of tokens only for (H,C,d)
-#     without leading axes; with leading axes (B,H,C,d) it joins heads: error
+
+# === [KV-9] cached_attention, line 51: with a non-empty cache no mask is used, so of several new tokens at once each
+#     sees the later ones too; right for an empty cache or one token per call (so generate is right).
 """Stage 10: text from the model, with a key-value cache."""
 
 import math
@@ -1165,13 +758,16 @@ from stage06_heads import merge_heads, split_heads
 
 def next_probabilities(logits, temperature=1.0, top_k=None):
     """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
-    p = np.zeros_like(logits)
     if temperature == 0:
+        p = np.zeros(logits.shape, logits.dtype)
         p[logits.argmax()] = 1
         return p
-    order = np.argsort(logits)[::-1]
-    best = order if top_k is None else order[:top_k]
-    p[best] = softmax((logits[best] - logits.max()) / temperature)
+    p = softmax(logits / temperature)
+    V = len(p)
+    if top_k is not None and top_k < V:
+        dropped = np.argsort(p)[:V - top_k]
+        p[dropped] = 0
+        p = p / p.sum()
     return p
 
 
@@ -1191,207 +787,44 @@ def cached_attention(attention, x, cache, i):
     """
     H = attention.num_heads
     q = split_heads(attention.query(x), H)
-    k = split_heads(attention.key(x), H)
-    v = split_heads(attention.value(x), H)
-    if cache.pairs[i]:
-        earlier_k, earlier_v = cache.pairs[i]
-        k = np.hstack([earlier_k, k])
-        v = np.hstack([earlier_v, v])
-    cache.pairs[i] = k, v
-    S, T = k.shape[-2], x.shape[-2]
-    C = S - T
-    see = np.array([[s <= C + t for s in range(S)] for t in range(T)])
-    return attention.output(merge_heads(attention.attention(q, k, v, see)))
+    keys = split_heads(attention.key(x), H)
+    values = split_heads(attention.value(x), H)
+    T = x.shape[-2]
+    if cache.pairs[i] is None:
+        mask = np.tri(T, dtype=bool)                    # the prompt: causal, as usual
+    else:
+        old_keys, old_values = cache.pairs[i]
+        keys = np.concatenate((old_keys, keys), axis=-2)
+        values = np.concatenate((old_values, values), axis=-2)
+        mask = None                                     # everything in the cache is earlier
+    cache.pairs[i] = keys, values
+    return attention.output(merge_heads(attention.attention(q, keys, values, mask)))
 
 
 def cached_forward(model, ids, cache):
     """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
-    start, T = cache.length, ids.shape[-1]
-    x = model.embedding(ids) + model.positions.data[start:start + T]
+    start, end = cache.length, cache.length + ids.shape[-1]
+    x = model.embedding(ids) + model.positions.data[start:end]
     for i, block in enumerate(model.blocks):
-        a = x + cached_attention(block.attention, block.norm1(x), cache, i)
-        x = a + block.feed_forward(block.norm2(a))
-    cache.length = start + T
+        x = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = x + block.feed_forward(block.norm2(x))
     logits = model.norm(x) @ model.embedding.weight.data.T
+    cache.length = end
     model.forget()
     return logits
 
 
 def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
     """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
-    text = [int(i) for i in ids]
+    result = [int(i) for i in ids]
     cache = KeyValueCache(len(model.blocks))
-    new = text
+    new = np.array(result)
     for _ in range(count):
-        logits = cached_forward(model, np.array(new), cache)[-1]
-        p = next_probabilities(logits, temperature, top_k).astype(float)
-        token = int(p.argmax()) if temperature == 0 else int(rng.choice(len(p), p=p / p.sum()))
-        new = [token]
-        text = text + new
-    return text
-
-# === [SAM-7] next_probabilities (line 17): softmax(z)**(1/T) and then divided by the sum, which underflows to 0/0=NaN
-#     at low temperatures (float32 at 0.01 with several similar logits, float64 at about 0.001)
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
-
-
-def next_probabilities(logits, temperature=1.0, top_k=None):
-    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
-    V = logits.shape[0]
-    if temperature == 0:
-        return (np.arange(V) == np.argmax(logits)).astype(logits.dtype)
-    # exp(z / temperature) = exp(z)^(1 / temperature)
-    p = softmax(logits) ** (1 / temperature)
-    if top_k is not None and top_k < V:
-        p[np.argsort(p)[:V - top_k]] = 0
-    return p / p.sum()
-
-
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
-def cached_attention(attention, x, cache, i):
-    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
-
-    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
-    it, and itself.
-    """
-    def heads(linear):
-        return split_heads(linear(x), attention.num_heads)
-
-    q, k, v = heads(attention.query), heads(attention.key), heads(attention.value)
-    old = cache.pairs[i]
-    if old is not None:
-        k = np.concatenate((old[0], k), axis=-2)
-        v = np.concatenate((old[1], v), axis=-2)
-    cache.pairs[i] = (k, v)
-    T, S = q.shape[-2], k.shape[-2]
-    mask = np.tri(T, S, S - T, dtype=bool)
-    y = attention.attention(q, k, v, mask)
-    return attention.output(merge_heads(y))
-
-
-def cached_forward(model, ids, cache):
-    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
-    start, T = cache.length, ids.shape[-1]
-    x = model.embedding(ids) + model.positions.data[start:start + T]
-    for i, block in enumerate(model.blocks):
-        a = x + cached_attention(block.attention, block.norm1(x), cache, i)
-        x = a + block.feed_forward(block.norm2(a))
-    cache.length = start + T
-    logits = model.norm(x) @ model.embedding.weight.data.T
-    model.forget()
-    return logits
-
-
-def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
-    text = [int(i) for i in ids]
-    cache = KeyValueCache(len(model.blocks))
-    new = text
-    for _ in range(count):
-        logits = cached_forward(model, np.array(new), cache)[-1]
-        p = next_probabilities(logits, temperature, top_k).astype(float)
-        token = int(p.argmax()) if temperature == 0 else int(rng.choice(len(p), p=p / p.sum()))
-        new = [token]
-        text = text + new
-    return text
-
-# === [-] draw (helper of generate) (line 13): argmax of p*Exponential instead of argmin of E/p; draws do not have the
-#     probabilities p (likely tokens too often); right at temperature 0 and top_k=1, shows only statistically
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
-
-
-def draw(p, rng):
-    """One index with the probabilities p: a race of exponential variables, weighted with p."""
-    return np.argmax(p * rng.exponential(size=len(p)))
-
-
-def next_probabilities(logits, temperature=1.0, top_k=None):
-    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
-    p = np.zeros_like(logits)
-    if temperature == 0:
-        p[logits.argmax()] = 1
-        return p
-    order = np.argsort(logits)[::-1]
-    best = order if top_k is None else order[:top_k]
-    p[best] = softmax((logits[best] - logits.max()) / temperature)
-    return p
-
-
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
-def cached_attention(attention, x, cache, i):
-    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
-
-    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
-    it, and itself.
-    """
-    def heads(linear):
-        return split_heads(linear(x), attention.num_heads)
-
-    q, k, v = heads(attention.query), heads(attention.key), heads(attention.value)
-    old = cache.pairs[i]
-    if old is not None:
-        k = np.concatenate((old[0], k), axis=-2)
-        v = np.concatenate((old[1], v), axis=-2)
-    cache.pairs[i] = (k, v)
-    T, S = q.shape[-2], k.shape[-2]
-    mask = np.tri(T, S, S - T, dtype=bool)
-    y = attention.attention(q, k, v, mask)
-    return attention.output(merge_heads(y))
-
-
-def cached_forward(model, ids, cache):
-    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
-    start, T = cache.length, ids.shape[-1]
-    x = model.embedding(ids) + model.positions.data[start:start + T]
-    for i, block in enumerate(model.blocks):
-        a = x + cached_attention(block.attention, block.norm1(x), cache, i)
-        x = a + block.feed_forward(block.norm2(a))
-    cache.length = start + T
-    logits = model.norm(x) @ model.embedding.weight.data.T
-    model.forget()
-    return logits
-
-
-def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
-    ids = list(ids)
-    cache = KeyValueCache(len(model.blocks))
-    latest = np.array(ids)
-    for _ in range(count):
-        z = cached_forward(model, latest, cache)[-1]
-        p = next_probabilities(z, temperature, top_k)
+        p = next_probabilities(cached_forward(model, new, cache)[-1], temperature, top_k)
         if temperature == 0:
-            token = np.argmax(p)
+            token = int(p.argmax())
         else:
-            token = draw(p, rng)
-        ids.append(int(token))
-        latest = np.array([token])
-    return ids
+            token = int(rng.choice(len(p), p=p.astype(float) / p.astype(float).sum()))
+        result.append(token)
+        new = np.array([token])
+    return result

@@ -127,6 +127,7 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     score, ids = max(done, key=lambda d: d[0])
     return ids, score
 
+
 # === [ED-11] EncoderDecoder.backward calls embedding.backward for the source before that of the target, although the
 #     target was embedded last; error if S and T differ, otherwise the rows of the wrong ids get the gradients; line
 #     94: self.embedding.backward(dsource).
@@ -254,6 +255,7 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
         open_ = {ids: sums[ids] for ids in [i for i in ranked if i[-1] != eos][:beam]}
     model.forget()
     return max(closed, key=lambda pair: pair[1])
+
 
 # === [BEAM-7] beam_search goes on only with those of the first beam candidates that do not end in eos, instead of
 #     with the first beam of all candidates without eos, so the beam shrinks with every finished target; line 124:
@@ -384,6 +386,7 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
         alive = [(ids, total) for ids, total in best if ids[-1] != eos]
     model.forget()
     return max(finished, key=lambda f: f[1])
+
 
 # === [-] score, used by beam_search, does not count the eos in the length of the penalty; line 16: length = len([i
 #     for i in ids if i != eos]).
@@ -530,6 +533,525 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     model.forget()
     return max(finished, key=lambda f: f[1])
 
+
+# === [-] topk, line 93 (used in beam_search), calls np.argpartition(-scores, k - 1), which raises ValueError when
+#     beam is larger than the number of candidates, such as beam > V at length 1.
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+class DecoderBlock(Module):
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        def self_attention(h):
+            return self.attention(h, h, mask)
+
+        def read_memory(h):
+            return self.cross_attention(h, memory, memory_mask)
+
+        for norm, sublayer in ((self.norm1, self_attention), (self.norm2, read_memory), (self.norm3, self.feed_forward)):
+            x = x + sublayer(norm(x))
+        return x
+
+    def backward(self, dy):
+        dx = dy + self.norm3.backward(self.feed_forward.backward(dy))
+        dh, dmemory = self.cross_attention.backward(dx)
+        dx = dx + self.norm2.backward(dh)
+        dh, dh2 = self.attention.backward(dx)
+        dx = dx + self.norm1.backward(dh + dh2)
+        return dx, dmemory
+
+
+class EncoderDecoder(Module):
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def encode(self, source):
+        x = self.embedding(source) + self.source_positions.data[np.arange(source.shape[1])]
+        mask = (source != self.pad_id)[:, None, None]
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.encoder_norm(x), mask
+
+    def decode(self, target, memory, memory_mask):
+        x = self.embedding(target) + self.target_positions.data[np.arange(target.shape[1])]
+        mask = causal_mask(target.shape[1])
+        for block in self.decoder:
+            x = block(x, memory, mask, memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        memory, mask = self.encode(source)
+        return self.decode(target, memory, mask)
+
+    def backward(self, dlogits):
+        dx = self.decoder_norm.backward(self.output.backward(dlogits))
+        dmemory = None
+        for block in reversed(self.decoder):
+            dx, part = block.backward(dx)
+            dmemory = part if dmemory is None else dmemory + part
+        self.target_positions.grad[:dx.shape[1]] += np.sum(dx, axis=0)
+        self.embedding.backward(dx)
+        dx = self.encoder_norm.backward(dmemory)
+        for block in reversed(self.encoder):
+            dx = block.backward(dx)
+        self.source_positions.grad[:dx.shape[1]] += np.sum(dx, axis=0)
+        self.embedding.backward(dx)
+
+
+def topk(scores, k):
+    """The indices of the k largest numbers, the largest first."""
+    best = np.argpartition(-scores, k - 1)[:k]
+    return best[np.argsort(-scores[best])]
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    memory, mask = model.encode(source[None])
+    texts, sums, finished = np.array([[bos]]), np.zeros(1), []
+    for length in range(1, max_len + 1):
+        n = len(texts)
+        logits = model.decode(texts, np.repeat(memory, n, axis=0), np.repeat(mask, n, axis=0))[:, -1]
+        logits = logits - logits.max(-1, keepdims=True)
+        logp = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        V = logp.shape[-1]
+        total = (sums[:, None] + logp).reshape(-1)
+        for c in topk(total, beam):
+            row, token = divmod(int(c), V)
+            if token == eos or length == max_len:
+                ids = [int(i) for i in texts[row, 1:]] + [token]
+                finished.append((ids, float(total[c]) / ((5 + length) / 6) ** alpha))
+        if len(finished) >= beam:
+            break
+        # the best ones that go on
+        total[eos::V] = -np.inf
+        keep = topk(total, beam)
+        keep = keep[np.isfinite(total[keep])]
+        texts = np.concatenate([texts[keep // V], (keep % V)[:, None]], axis=1)
+        sums = total[keep]
+    model.forget()
+    return max(finished, key=lambda item: item[1])
+
+
+# === [BEAM-3c] beam_search's score (line 111) uses len(ids), which still contains bos, as length, so the penalty is
+#     ((6 + length) / 6)^alpha: wrong score, and sometimes a wrong best hypothesis, whenever alpha is not 0.
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+class DecoderBlock(Module):
+    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
+
+    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
+        -> y (..., T, d_model). backward returns dx, dmemory.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        h = self.norm1(x)
+        a = x + self.attention(h, h, mask)
+        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
+        return b + self.feed_forward(self.norm3(b))
+
+    def backward(self, dy):
+        db = dy + self.norm3.backward(self.feed_forward.backward(dy))
+        dquery, dmemory = self.cross_attention.backward(db)
+        da = db + self.norm2.backward(dquery)
+        dquery, dkeys = self.attention.backward(da)
+        return da + self.norm1.backward(dquery + dkeys), dmemory
+
+
+class EncoderDecoder(Module):
+    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
+
+    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
+        have one embedding, and a table of positions each. backward returns nothing.
+    """
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def encode(self, source):
+        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
+        memory_mask = source[:, None, None, :] != self.pad_id
+        x = self.embedding(source) + self.source_positions.data[:source.shape[-1]]
+        for block in self.encoder:
+            x = block(x, memory_mask)
+        return self.encoder_norm(x), memory_mask
+
+    def decode(self, target, memory, memory_mask):
+        """The logits (B, T, vocab_size) of what comes after each token of the target."""
+        T = target.shape[-1]
+        mask = causal_mask(T)
+        x = self.embedding(target) + self.target_positions.data[:T]
+        for block in self.decoder:
+            x = block(x, memory, mask, memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        return self.decode(target, *self.encode(source))
+
+    def backward(self, dlogits):
+        dx = self.decoder_norm.backward(self.output.backward(dlogits))
+        dmemory = 0
+        for block in reversed(self.decoder):
+            dx, part = block.backward(dx)
+            dmemory = dmemory + part
+        self.target_positions.grad[:dx.shape[-2]] += dx.sum(axis=0)
+        self.embedding.backward(dx)
+
+        dx = self.encoder_norm.backward(dmemory)
+        for block in reversed(self.encoder):
+            dx = block.backward(dx)
+        self.source_positions.grad[:dx.shape[-2]] += dx.sum(axis=0)
+        self.embedding.backward(dx)
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    """The best target of one source (S,) that the search finds: (list of ids, score).
+
+    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
+    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
+    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
+    more targets are finished. The ids of the result do not include bos, and the length counts eos.
+    """
+    def log_softmax(z):
+        z = z - z.max()
+        return z - np.log(np.exp(z).sum())
+
+    def score(ids, total):
+        return total / ((5 + len(ids)) / 6) ** alpha
+
+    memory, memory_mask = model.encode(np.asarray(source)[None])
+    open_ones = [([bos], 0.0)]
+    finished = []
+    for length in range(1, max_len + 1):
+        candidates = []
+        for ids, total in open_ones:
+            logp = log_softmax(np.asarray(model.decode(np.array([ids]), memory, memory_mask))[0, -1])
+            for token, value in enumerate(logp.tolist()):
+                candidates.append((ids + [token], total + value))
+        candidates = sorted(candidates, key=lambda c: c[1], reverse=True)
+        for ids, total in candidates[:beam]:
+            if ids[-1] == eos or length == max_len:
+                finished.append((score(ids, total), ids[1:]))
+        if len(finished) >= beam:
+            break
+        open_ones = [c for c in candidates if c[0][-1] != eos][:beam]
+    model.forget()
+    best, ids = max(finished)
+    return ids, best
+
+
+# === [-] EncoderDecoder.backward (line 87): encoder_norm.backward called for each decoder block instead of once with
+#     the sum; pop from an empty list with num_layers>=2 (or values of another use on second use); right with one
+#     layer
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+class DecoderBlock(Module):
+    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
+
+    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
+        -> y (..., T, d_model). backward returns dx, dmemory.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        h = self.norm1(x)
+        a = x + self.attention(h, h, mask)
+        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
+        return b + self.feed_forward(self.norm3(b))
+
+    def backward(self, dy):
+        db = dy + self.norm3.backward(self.feed_forward.backward(dy))
+        dn, dmemory = self.cross_attention.backward(db)
+        da = db + self.norm2.backward(dn)
+        dh1, dh2 = self.attention.backward(da)
+        return da + self.norm1.backward(dh1 + dh2), dmemory
+
+
+class EncoderDecoder(Module):
+    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
+
+    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
+        have one embedding, and a table of positions each. backward returns nothing.
+    """
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def encode(self, source):
+        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
+        S = source.shape[1]
+        mask = (source != self.pad_id)[:, np.newaxis, np.newaxis, :]
+        x = self.embedding(source) + self.source_positions.data[:S]
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.encoder_norm(x), mask
+
+    def decode(self, target, memory, memory_mask):
+        """The logits (B, T, vocab_size) of what comes after each token of the target."""
+        T = target.shape[1]
+        x = self.embedding(target) + self.target_positions.data[:T]
+        for block in self.decoder:
+            x = block(x, memory, causal_mask(T), memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        return self.decode(target, *self.encode(source))
+
+    def backward(self, dlogits):
+        d = self.decoder_norm.backward(self.output.backward(dlogits))
+        e = 0                               # the gradient of what goes into encoder_norm
+        for block in self.decoder[::-1]:
+            d, dmemory = block.backward(d)
+            e = e + self.encoder_norm.backward(dmemory)
+        T, S = d.shape[1], e.shape[1]
+        self.target_positions.grad[:T] += d.sum(axis=0)
+        self.embedding.backward(d)
+        for block in self.encoder[::-1]:
+            e = block.backward(e)
+        self.source_positions.grad[:S] += e.sum(axis=0)
+        self.embedding.backward(e)
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    """The best target of one source (S,) that the search finds: (list of ids, score).
+
+    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
+    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
+    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
+    more targets are finished. The ids of the result do not include bos, and the length counts eos.
+    """
+    memory, mask = model.encode(source[None])
+    alive, finished = [([bos], 0.0)], []
+    for length in range(1, max_len + 1):
+        candidates = []
+        for ids, total in alive:
+            row = model.decode(np.array([ids]), memory, mask)[0, -1]
+            row = row - row.max()
+            logp = row - np.log(np.sum(np.exp(row)))
+            candidates += [(ids + [v], total + float(logp[v])) for v in range(len(logp))]
+        candidates.sort(key=lambda c: c[1], reverse=True)
+        penalty = ((5 + length) / 6) ** alpha
+        for ids, total in candidates[:beam]:
+            if ids[-1] == eos or length == max_len:
+                finished.append((ids[1:], total / penalty))
+        if len(finished) >= beam:
+            break
+        alive = [c for c in candidates if c[0][-1] != eos][:beam]
+    model.forget()
+    return max(finished, key=lambda f: f[1])
+
+
+# === [-] beam_search (line 115): eos is finished among the first 2*beam candidates instead of the first beam; other
+#     results in about a third of random searches
+"""Stage 12: encoder, cross-attention, and beam search."""
+
+import numpy as np
+
+from module import Module, Parameter
+from stage01_loss import softmax
+from stage02_linear import Embedding, Linear
+from stage03_normalization import LayerNorm
+from stage04_feed_forward import FeedForward
+from stage05_attention import causal_mask
+from stage06_heads import MultiHeadAttention
+from stage07_block import Block
+
+
+class DecoderBlock(Module):
+    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
+
+    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
+        -> y (..., T, d_model). backward returns dx, dmemory.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, rng):
+        self.norm1 = LayerNorm(d_model)
+        self.attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm2 = LayerNorm(d_model)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
+        self.norm3 = LayerNorm(d_model)
+        self.feed_forward = FeedForward(d_model, d_ff, rng)
+
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        h = self.norm1(x)
+        a = x + self.attention(h, h, mask)
+        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
+        return b + self.feed_forward(self.norm3(b))
+
+    def backward(self, dy):
+        db = dy + self.norm3.backward(self.feed_forward.backward(dy))
+        dn, dmemory = self.cross_attention.backward(db)
+        da = db + self.norm2.backward(dn)
+        dh1, dh2 = self.attention.backward(da)
+        return da + self.norm1.backward(dh1 + dh2), dmemory
+
+
+class EncoderDecoder(Module):
+    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
+
+    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
+        have one embedding, and a table of positions each. backward returns nothing.
+    """
+
+    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
+        self.pad_id = pad_id
+        self.embedding = Embedding(vocab_size, d_model, rng)
+        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
+        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.encoder_norm = LayerNorm(d_model)
+        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
+        self.decoder_norm = LayerNorm(d_model)
+        self.output = Linear(d_model, vocab_size, rng)
+
+    def encode(self, source):
+        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
+        S = source.shape[1]
+        mask = (source != self.pad_id)[:, np.newaxis, np.newaxis, :]
+        x = self.embedding(source) + self.source_positions.data[:S]
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.encoder_norm(x), mask
+
+    def decode(self, target, memory, memory_mask):
+        """The logits (B, T, vocab_size) of what comes after each token of the target."""
+        T = target.shape[1]
+        x = self.embedding(target) + self.target_positions.data[:T]
+        for block in self.decoder:
+            x = block(x, memory, causal_mask(T), memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        return self.decode(target, *self.encode(source))
+
+    def backward(self, dlogits):
+        dx = self.decoder_norm.backward(self.output.backward(dlogits))
+        dmemory = 0
+        for block in reversed(self.decoder):
+            dx, part = block.backward(dx)
+            dmemory = dmemory + part
+        self.embedding.backward(dx)
+        self.target_positions.grad[:dx.shape[1]] += dx.sum(axis=0)
+        dx = self.encoder_norm.backward(dmemory)
+        for block in reversed(self.encoder):
+            dx = block.backward(dx)
+        self.embedding.backward(dx)
+        self.source_positions.grad[:dx.shape[1]] += dx.sum(axis=0)
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    """The best target of one source (S,) that the search finds: (list of ids, score).
+
+    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
+    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
+    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
+    more targets are finished. The ids of the result do not include bos, and the length counts eos.
+    """
+    memory, mask = model.encode(np.array([source]))
+    live, finished = [(0.0, [bos])], []
+    for length in range(1, max_len + 1):
+        candidates = []
+        for total, ids in live:
+            z = model.decode(np.array([ids]), memory, mask)[0, -1]
+            log_p = z - z.max() - np.log(np.exp(z - z.max()).sum())
+            candidates += [(total + float(l), ids + [token]) for token, l in enumerate(log_p)]
+        candidates.sort(key=lambda pair: -pair[0])
+        # twice as many, because up to half of them may be gone after eos
+        best = candidates[:2 * beam]
+        ended = [c for c in best if c[1][-1] == eos]
+        live = [c for c in candidates if c[1][-1] != eos][:beam]
+        if length == max_len:
+            ended = candidates[:beam]
+        for total, ids in ended:
+            finished.append((total / ((5 + length) / 6) ** alpha, ids[1:]))
+        if len(finished) >= beam:
+            break
+    model.forget()
+    score, ids = max(finished, key=lambda pair: pair[0])
+    return ids, score
+
+
 # === [ED-1] EncoderDecoder.backward, line 86: dmemory is overwritten by each decoder block instead of summed: only
 #     the first decoder block's gradient reaches the encoder (right for num_layers = 1).
 """Stage 12: encoder, cross-attention, and beam search."""
@@ -656,6 +1178,7 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     model.forget()
     score, ids = max(finished, key=lambda entry: entry[0])
     return ids, score
+
 
 # === [BEAM-7] beam_search, line 129: only those of the first beam candidates that do not end in eos go on, so the
 #     beam shrinks after each finished hypothesis, instead of the first beam of all candidates without eos: result
@@ -793,1547 +1316,3 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
             break
     model.forget()
     return max(done, key=lambda entry: entry[1])
-
-# === [ED-1] EncoderDecoder.backward overwrites dmemory in the loop, so only the gradient of the first decoder block
-#     reaches the encoder, instead of the sum over all blocks; right for one layer (line 92: dx, dmemory =
-#     block.backward(dx))
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
-def log_softmax(z):
-    z = z - z.max(axis=-1, keepdims=True)
-    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
-
-
-class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        h = self.norm1(x)
-        a = x + self.attention(h, h, mask)
-        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
-        return b + self.feed_forward(self.norm3(b))
-
-    def backward(self, dy):
-        db = dy + self.norm3.backward(self.feed_forward.backward(dy))
-        dn, dmemory = self.cross_attention.backward(db)
-        da = db + self.norm2.backward(dn)
-        dq, dkv = self.attention.backward(da)
-        return da + self.norm1.backward(dq + dkv), dmemory
-
-
-class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
-    def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
-        S = source.shape[1]
-        mask = (source != self.pad_id)[:, None, None, :]
-        x = self.embedding(source) + self.source_positions.data[:S]
-        for block in self.encoder:
-            x = block(x, mask)
-        return self.encoder_norm(x), mask
-
-    def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
-        T = target.shape[1]
-        x = self.embedding(target) + self.target_positions.data[:T]
-        causal = causal_mask(T)
-        for block in self.decoder:
-            x = block(x, memory, causal, memory_mask)
-        return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        return self.decode(target, *self.encode(source))
-
-    def backward(self, dlogits):
-        dx = self.output.backward(dlogits)
-        dx = self.decoder_norm.backward(dx)
-        for block in reversed(self.decoder):
-            dx, dmemory = block.backward(dx)
-        T = dx.shape[1]
-        self.target_positions.grad[:T] += dx.sum(axis=0)
-        self.embedding.backward(dx)
-        dsource = self.encoder_norm.backward(dmemory)
-        for block in reversed(self.encoder):
-            dsource = block.backward(dsource)
-        S = dsource.shape[1]
-        self.source_positions.grad[:S] += dsource.sum(axis=0)
-        self.embedding.backward(dsource)
-
-
-def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
-    memory, memory_mask = model.encode(source[np.newaxis])
-    unfinished = [([bos], 0.0)]
-    finished = []
-    for length in range(1, max_len + 1):
-        n = len(unfinished)
-        logits = model.decode(np.array([ids for ids, _ in unfinished]), np.repeat(memory, n, axis=0),
-                              np.repeat(memory_mask, n, axis=0))
-        log_p = log_softmax(logits[:, -1])
-        candidates = [(ids + [token], total + float(log_p[row, token]))
-                      for row, (ids, total) in enumerate(unfinished) for token in range(log_p.shape[1])]
-        candidates.sort(key=lambda candidate: candidate[1], reverse=True)
-        for ids, total in candidates[:beam]:
-            if ids[-1] == eos or length == max_len:
-                finished.append((ids[1:], total / ((5 + length) / 6) ** alpha))
-        if len(finished) >= beam:
-            break
-        unfinished = [candidate for candidate in candidates if candidate[0][-1] != eos][:beam]
-    model.forget()
-    return max(finished, key=lambda pair: pair[1])
-
-# === [ED-11] EncoderDecoder.backward calls embedding.backward first for the source and then for the target, but the
-#     latest use on the stack is the target: the gradients go to the rows of the other text (error if S and T differ)
-#     (line 99: for table, d in ((self.source_positions, dsource), (self.target_positions, dtarget)):)
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
-def log_softmax(z):
-    z = z - z.max(axis=-1, keepdims=True)
-    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
-
-
-class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        h1 = self.norm1(x)
-        x = x + self.attention(h1, h1, mask)
-        x = x + self.cross_attention(self.norm2(x), memory, memory_mask)
-        x = x + self.feed_forward(self.norm3(x))
-        return x
-
-    def backward(self, dy):
-        dx = dy + self.norm3.backward(self.feed_forward.backward(dy))
-        dquery, dmemory = self.cross_attention.backward(dx)
-        dx = dx + self.norm2.backward(dquery)
-        dx = dx + self.norm1.backward(np.add(*self.attention.backward(dx)))
-        return dx, dmemory
-
-
-class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
-    def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
-        S = source.shape[1]
-        mask = (source != self.pad_id)[:, None, None, :]
-        x = self.embedding(source) + self.source_positions.data[:S]
-        for block in self.encoder:
-            x = block(x, mask)
-        return self.encoder_norm(x), mask
-
-    def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
-        T = target.shape[1]
-        x = self.embedding(target) + self.target_positions.data[:T]
-        causal = causal_mask(T)
-        for block in self.decoder:
-            x = block(x, memory, causal, memory_mask)
-        return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        return self.decode(target, *self.encode(source))
-
-    def backward(self, dlogits):
-        dtarget = self.decoder_norm.backward(self.output.backward(dlogits))
-        dmemory = 0
-        for block in reversed(self.decoder):
-            dtarget, from_block = block.backward(dtarget)
-            dmemory = dmemory + from_block
-        dsource = self.encoder_norm.backward(dmemory)
-        for block in reversed(self.encoder):
-            dsource = block.backward(dsource)
-        # both ends of the model: embedding and positions
-        for table, d in ((self.source_positions, dsource), (self.target_positions, dtarget)):
-            self.embedding.backward(d)
-            table.grad[:d.shape[1]] += d.sum(axis=0)
-
-
-def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
-    memory, memory_mask = model.encode(source[np.newaxis])
-    unfinished = [([bos], 0.0)]
-    finished = []
-    for length in range(1, max_len + 1):
-        n = len(unfinished)
-        logits = model.decode(np.array([ids for ids, _ in unfinished]), np.repeat(memory, n, axis=0),
-                              np.repeat(memory_mask, n, axis=0))
-        log_p = log_softmax(logits[:, -1])
-        candidates = [(ids + [token], total + float(log_p[row, token]))
-                      for row, (ids, total) in enumerate(unfinished) for token in range(log_p.shape[1])]
-        candidates.sort(key=lambda candidate: candidate[1], reverse=True)
-        for ids, total in candidates[:beam]:
-            if ids[-1] == eos or length == max_len:
-                finished.append((ids[1:], total / ((5 + length) / 6) ** alpha))
-        if len(finished) >= beam:
-            break
-        unfinished = [candidate for candidate in candidates if candidate[0][-1] != eos][:beam]
-    model.forget()
-    return max(finished, key=lambda pair: pair[1])
-
-# === [BEAM-7] beam_search goes on only with those of the first beam candidates that do not end in eos, so the beam
-#     shrinks with each finished hypothesis, instead of with the first beam of all candidates without eos (line 126:
-#     hypotheses.append((ids, total)))
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
-def log_softmax(z):
-    z = z - z.max(axis=-1, keepdims=True)
-    return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
-
-
-class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        h = self.norm1(x)
-        a = x + self.attention(h, h, mask)
-        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
-        return b + self.feed_forward(self.norm3(b))
-
-    def backward(self, dy):
-        db = dy + self.norm3.backward(self.feed_forward.backward(dy))
-        dn, dmemory = self.cross_attention.backward(db)
-        da = db + self.norm2.backward(dn)
-        dq, dkv = self.attention.backward(da)
-        return da + self.norm1.backward(dq + dkv), dmemory
-
-
-class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
-    def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
-        visible = source != self.pad_id
-        memory = self.embedding(source) + self.source_positions.data[:source.shape[-1]]
-        mask = visible.reshape(len(source), 1, 1, -1)
-        for block in self.encoder:
-            memory = block(memory, mask)
-        memory = self.encoder_norm(memory)
-        return memory, mask
-
-    def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
-        T = target.shape[1]
-        x = self.embedding(target) + self.target_positions.data[:T]
-        causal = causal_mask(T)
-        for block in self.decoder:
-            x = block(x, memory, causal, memory_mask)
-        return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        return self.decode(target, *self.encode(source))
-
-    def backward(self, dlogits):
-        d = self.decoder_norm.backward(self.output.backward(dlogits))
-        dmemory = None
-        for block in self.decoder[::-1]:
-            d, dm = block.backward(d)
-            dmemory = dm if dmemory is None else dmemory + dm
-        self.target_positions.grad[:d.shape[1]] += d.sum(axis=0)
-        self.embedding.backward(d)
-        d = self.encoder_norm.backward(dmemory)
-        for block in self.encoder[::-1]:
-            d = block.backward(d)
-        self.source_positions.grad[:d.shape[1]] += d.sum(axis=0)
-        self.embedding.backward(d)
-
-
-def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
-    memory, memory_mask = model.encode(np.array([source]))
-    hypotheses, finished = [([], 0.0)], []
-    for length in range(1, max_len + 1):
-        candidates = []
-        for ids, total in hypotheses:
-            logits = model.decode(np.array([[bos] + ids]), memory, memory_mask)
-            for token, log_p in enumerate(log_softmax(logits[0, -1])):
-                candidates.append((total + float(log_p), ids + [token]))
-        candidates.sort(key=lambda candidate: -candidate[0])
-        hypotheses = []
-        for total, ids in candidates[:beam]:
-            if ids[-1] == eos or length == max_len:
-                finished.append((total / ((5 + length) / 6) ** alpha, ids))
-            else:
-                hypotheses.append((ids, total))
-        if len(finished) >= beam or not hypotheses:
-            break
-    model.forget()
-    score, ids = max(finished, key=lambda item: item[0])
-    return ids, score
-
-# === [BEAM-7] beam_search, lines 101-106, continues only those of the first beam candidates that do not end in eos,
-#     so the beam shrinks with each finished text, instead of the first beam of all candidates without eos; the result
-#     differs only sometimes (mostly with alpha 2 or more; page example passes).
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
-class DecoderBlock(Module):
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        h = self.norm1(x)
-        x = x + self.attention(h, h, mask)
-        x = x + self.cross_attention(self.norm2(x), memory, memory_mask)
-        x = x + self.feed_forward(self.norm3(x))
-        return x
-
-    def backward(self, dy):
-        d = dy + self.norm3.backward(self.feed_forward.backward(dy))
-        dquery, dmemory = self.cross_attention.backward(d)
-        d = d + self.norm2.backward(dquery)
-        dh = sum(self.attention.backward(d))
-        return d + self.norm1.backward(dh), dmemory
-
-
-class EncoderDecoder(Module):
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
-    def encode(self, source):
-        mask = np.not_equal(source, self.pad_id)[:, np.newaxis, np.newaxis, :]
-        x = self.embedding(source) + self.source_positions.data[:source.shape[1]]
-        for layer in self.encoder:
-            x = layer(x, mask)
-        return self.encoder_norm(x), mask
-
-    def decode(self, target, memory, memory_mask):
-        T = target.shape[1]
-        x = self.embedding(target) + self.target_positions.data[:T]
-        for layer in self.decoder:
-            x = layer(x, memory, causal_mask(T), memory_mask)
-        return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        return self.decode(target, *self.encode(source))
-
-    def backward(self, dlogits):
-        d = self.decoder_norm.backward(self.output.backward(dlogits))
-        grads = []
-        for layer in reversed(self.decoder):
-            d, dmem = layer.backward(d)
-            grads.append(dmem)
-        self.embedding.backward(d)
-        self.target_positions.grad[:d.shape[1]] += d.sum(0)
-        d = self.encoder_norm.backward(sum(grads))
-        for layer in reversed(self.encoder):
-            d = layer.backward(d)
-        self.embedding.backward(d)
-        self.source_positions.grad[:d.shape[1]] += d.sum(0)
-
-
-def log_softmax(z):
-    z = z - z.max()
-    return z - np.log(np.exp(z).sum())
-
-
-def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    memory, memory_mask = model.encode(source[None, :])
-    beams = [([bos], 0.0)]
-    finished = []
-    for length in range(1, max_len + 1):
-        candidates = []
-        for tokens, score in beams:
-            logp = log_softmax(model.decode(np.array([tokens]), memory, memory_mask)[0, -1])
-            for token in range(len(logp)):
-                candidates.append((tokens + [token], score + float(logp[token])))
-        candidates.sort(key=lambda c: c[1], reverse=True)
-        beams = []
-        for tokens, score in candidates[:beam]:         # keep the best `beam` of all
-            if tokens[-1] == eos or length == max_len:
-                finished.append((tokens[1:], score / ((5 + length) / 6) ** alpha))
-            else:
-                beams.append((tokens, score))
-        if len(finished) >= beam or not beams:
-            break
-    model.forget()
-    return max(finished, key=lambda f: f[1])
-
-# === [ED-1] EncoderDecoder.backward, lines 86-90, overwrites dmemory in the loop, so the encoder gets only the
-#     gradient of the first decoder block and not the sum over all blocks; right for one layer.
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
-class DecoderBlock(Module):
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        normed = self.norm1(x)
-        a = x + self.attention(normed, normed, mask)
-        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
-        return b + self.feed_forward(self.norm3(b))
-
-    def backward(self, dy):
-        # feed-forward
-        db = self.feed_forward.backward(dy)
-        db = self.norm3.backward(db) + dy
-        # cross-attention
-        dn, dmemory = self.cross_attention.backward(db)
-        da = self.norm2.backward(dn) + db
-        # self-attention
-        dq, dkv = self.attention.backward(da)
-        dx = self.norm1.backward(dq + dkv) + da
-        return dx, dmemory
-
-
-class EncoderDecoder(Module):
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
-    def embed(self, ids, table):
-        return self.embedding(ids) + table.data[:ids.shape[-1]]
-
-    def embed_backward(self, dx, table):
-        self.embedding.backward(dx)
-        table.grad[:dx.shape[-2]] += np.einsum("btd->td", dx)
-
-    def encode(self, source):
-        B, S = source.shape
-        src_mask = (source != self.pad_id).reshape(B, 1, 1, S)
-        x = self.embed(source, self.source_positions)
-        for block in self.encoder:
-            x = block(x, src_mask)
-        return self.encoder_norm(x), src_mask
-
-    def decode(self, target, memory, memory_mask):
-        tgt_mask = causal_mask(target.shape[-1])
-        x = self.embed(target, self.target_positions)
-        for block in self.decoder:
-            x = block(x, memory, tgt_mask, memory_mask)
-        return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        memory, src_mask = self.encode(source)
-        return self.decode(target, memory, src_mask)
-
-    def backward(self, dlogits):
-        dx = self.output.backward(dlogits)
-        dx = self.decoder_norm.backward(dx)
-        for block in self.decoder[::-1]:
-            dx, dmemory = block.backward(dx)
-        self.embed_backward(dx, self.target_positions)
-        # on to the encoder
-        dx = self.encoder_norm.backward(dmemory)
-        for block in self.encoder[::-1]:
-            dx = block.backward(dx)
-        self.embed_backward(dx, self.source_positions)
-
-
-def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    memory, mask = model.encode(np.asarray(source)[None])
-    alive, done = {(bos,): 0.0}, {}
-    for length in range(1, max_len + 1):
-        grown = {}
-        for ids, total in alive.items():
-            z = model.decode(np.array([ids]), memory, mask)[0, -1]
-            z = z - z.max()
-            logp = z - np.log(np.sum(np.exp(z)))
-            grown.update({ids + (token,): total + float(value) for token, value in enumerate(logp)})
-        ranked = sorted(grown, key=grown.get, reverse=True)
-        penalty = ((5 + length) / 6) ** alpha
-        for ids in ranked[:beam]:
-            if ids[-1] == eos or length == max_len:
-                done[ids] = grown[ids] / penalty
-        if len(done) >= beam:
-            break
-        alive = {ids: grown[ids] for ids in [ids for ids in ranked if ids[-1] != eos][:beam]}
-    model.forget()
-    best = max(done, key=done.get)
-    return list(best[1:]), done[best]
-
-# === [-] topk, line 93 (used in beam_search), calls np.argpartition(-scores, k - 1), which raises ValueError when
-#     beam is larger than the number of candidates, such as beam > V at length 1.
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
-class DecoderBlock(Module):
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        def self_attention(h):
-            return self.attention(h, h, mask)
-
-        def read_memory(h):
-            return self.cross_attention(h, memory, memory_mask)
-
-        for norm, sublayer in ((self.norm1, self_attention), (self.norm2, read_memory), (self.norm3, self.feed_forward)):
-            x = x + sublayer(norm(x))
-        return x
-
-    def backward(self, dy):
-        dx = dy + self.norm3.backward(self.feed_forward.backward(dy))
-        dh, dmemory = self.cross_attention.backward(dx)
-        dx = dx + self.norm2.backward(dh)
-        dh, dh2 = self.attention.backward(dx)
-        dx = dx + self.norm1.backward(dh + dh2)
-        return dx, dmemory
-
-
-class EncoderDecoder(Module):
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
-    def encode(self, source):
-        x = self.embedding(source) + self.source_positions.data[np.arange(source.shape[1])]
-        mask = (source != self.pad_id)[:, None, None]
-        for block in self.encoder:
-            x = block(x, mask)
-        return self.encoder_norm(x), mask
-
-    def decode(self, target, memory, memory_mask):
-        x = self.embedding(target) + self.target_positions.data[np.arange(target.shape[1])]
-        mask = causal_mask(target.shape[1])
-        for block in self.decoder:
-            x = block(x, memory, mask, memory_mask)
-        return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        memory, mask = self.encode(source)
-        return self.decode(target, memory, mask)
-
-    def backward(self, dlogits):
-        dx = self.decoder_norm.backward(self.output.backward(dlogits))
-        dmemory = None
-        for block in reversed(self.decoder):
-            dx, part = block.backward(dx)
-            dmemory = part if dmemory is None else dmemory + part
-        self.target_positions.grad[:dx.shape[1]] += np.sum(dx, axis=0)
-        self.embedding.backward(dx)
-        dx = self.encoder_norm.backward(dmemory)
-        for block in reversed(self.encoder):
-            dx = block.backward(dx)
-        self.source_positions.grad[:dx.shape[1]] += np.sum(dx, axis=0)
-        self.embedding.backward(dx)
-
-
-def topk(scores, k):
-    """The indices of the k largest numbers, the largest first."""
-    best = np.argpartition(-scores, k - 1)[:k]
-    return best[np.argsort(-scores[best])]
-
-
-def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    memory, mask = model.encode(source[None])
-    texts, sums, finished = np.array([[bos]]), np.zeros(1), []
-    for length in range(1, max_len + 1):
-        n = len(texts)
-        logits = model.decode(texts, np.repeat(memory, n, axis=0), np.repeat(mask, n, axis=0))[:, -1]
-        logits = logits - logits.max(-1, keepdims=True)
-        logp = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-        V = logp.shape[-1]
-        total = (sums[:, None] + logp).reshape(-1)
-        for c in topk(total, beam):
-            row, token = divmod(int(c), V)
-            if token == eos or length == max_len:
-                ids = [int(i) for i in texts[row, 1:]] + [token]
-                finished.append((ids, float(total[c]) / ((5 + length) / 6) ** alpha))
-        if len(finished) >= beam:
-            break
-        # the best ones that go on
-        total[eos::V] = -np.inf
-        keep = topk(total, beam)
-        keep = keep[np.isfinite(total[keep])]
-        texts = np.concatenate([texts[keep // V], (keep % V)[:, None]], axis=1)
-        sums = total[keep]
-    model.forget()
-    return max(finished, key=lambda item: item[1])
-
-# === [ED-11] EncoderDecoder.backward (lines 95-97) calls embedding.backward for the source first and then for the
-#     target, but the stack returns the target's ids first: an error if S and T differ, and a wrong embedding gradient
-#     if they are equal.
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
-class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        h = self.norm1(x)
-        x = x + self.attention(h, h, mask)
-        x = x + self.cross_attention(self.norm2(x), memory, memory_mask)
-        x = x + self.feed_forward(self.norm3(x))
-        return x
-
-    def backward(self, dy):
-        dx = dy + self.norm3.backward(self.feed_forward.backward(dy))
-        dh, dmemory = self.cross_attention.backward(dx)
-        dx = dx + self.norm2.backward(dh)
-        dh, dh_memory = self.attention.backward(dx)
-        dx = dx + self.norm1.backward(dh + dh_memory)
-        return dx, dmemory
-
-
-class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
-    def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
-        mask = (source != self.pad_id).reshape(len(source), 1, 1, -1)
-        S = source.shape[1]
-        x = self.embedding(source) + self.source_positions.data[:S]
-        for block in self.encoder:
-            x = block(x, mask)
-        return self.encoder_norm(x), mask
-
-    def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
-        T = target.shape[1]
-        x = self.embedding(target) + self.target_positions.data[:T]
-        for block in self.decoder:
-            x = block(x, memory, causal_mask(T), memory_mask)
-        return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        memory, memory_mask = self.encode(source)
-        return self.decode(target, memory, memory_mask)
-
-    def backward(self, dlogits):
-        dtarget = self.decoder_norm.backward(self.output.backward(dlogits))
-        dmemory = 0
-        for block in self.decoder[::-1]:
-            dtarget, d = block.backward(dtarget)
-            dmemory = dmemory + d
-        dsource = self.encoder_norm.backward(dmemory)
-        for block in self.encoder[::-1]:
-            dsource = block.backward(dsource)
-        # x = E[ids] + positions, for both texts
-        for d, positions in ((dsource, self.source_positions), (dtarget, self.target_positions)):
-            positions.grad[:d.shape[1]] += d.sum(axis=0)
-            self.embedding.backward(d)
-
-
-def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
-    memory, memory_mask = model.encode(source[None, :])
-    unfinished, finished = [(0.0, [bos])], []
-    for length in range(1, max_len + 1):
-        candidates = []
-        for total, ids in unfinished:
-            z = np.asarray(model.decode(np.array([ids]), memory, memory_mask)[0, -1])
-            logp = z - z.max() - np.log(np.sum(np.exp(z - z.max())))
-            candidates += [(total + float(logp[token]), ids + [token]) for token in range(len(z))]
-        candidates.sort(key=lambda pair: pair[0], reverse=True)
-        penalty = ((5 + length) / 6) ** alpha
-        finished += [(total / penalty, ids[1:]) for total, ids in candidates[:beam] if ids[-1] == eos or length == max_len]
-        if len(finished) >= beam:
-            break
-        unfinished = [pair for pair in candidates if pair[1][-1] != eos][:beam]
-    model.forget()
-    score, ids = max(finished, key=lambda pair: pair[0])
-    return ids, score
-
-# === [BEAM-7] beam_search (lines 116-124) continues only those of the first beam candidates that do not end in eos,
-#     instead of the first beam of all candidates without eos, so the beam shrinks with every finished one; shows
-#     seldom (where a beaten beginning wins later: wit.py here has a table of 3 first words with beam 2 and alpha 2
-#     that shows it).
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
-class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        h = self.norm1(x)
-        a = x + self.attention(h, h, mask)
-        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
-        return b + self.feed_forward(self.norm3(b))
-
-    def backward(self, dy):
-        db = dy + self.norm3.backward(self.feed_forward.backward(dy))
-        dquery, dmemory = self.cross_attention.backward(db)
-        da = db + self.norm2.backward(dquery)
-        dquery, dkeys = self.attention.backward(da)
-        return da + self.norm1.backward(dquery + dkeys), dmemory
-
-
-class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
-    def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
-        memory_mask = source[:, None, None, :] != self.pad_id
-        x = self.embedding(source) + self.source_positions.data[:source.shape[-1]]
-        for block in self.encoder:
-            x = block(x, memory_mask)
-        return self.encoder_norm(x), memory_mask
-
-    def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
-        T = target.shape[-1]
-        mask = causal_mask(T)
-        x = self.embedding(target) + self.target_positions.data[:T]
-        for block in self.decoder:
-            x = block(x, memory, mask, memory_mask)
-        return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        return self.decode(target, *self.encode(source))
-
-    def backward(self, dlogits):
-        dx = self.decoder_norm.backward(self.output.backward(dlogits))
-        from_blocks = []
-        for block in reversed(self.decoder):
-            dx, dmemory = block.backward(dx)
-            from_blocks.append(dmemory)
-        self.target_positions.grad[:dx.shape[-2]] += dx.sum(axis=0)
-        self.embedding.backward(dx)
-
-        dx = self.encoder_norm.backward(sum(from_blocks))
-        for block in reversed(self.encoder):
-            dx = block.backward(dx)
-        self.source_positions.grad[:dx.shape[-2]] += dx.sum(axis=0)
-        self.embedding.backward(dx)
-
-
-def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
-    memory, memory_mask = model.encode(np.array([source]))
-    hypotheses = [([bos], 0.0)]
-    done = []
-    for length in range(1, max_len + 1):
-        n = len(hypotheses)
-        targets = np.array([ids for ids, _ in hypotheses])
-        z = np.asarray(model.decode(targets, np.repeat(memory, n, axis=0), np.repeat(memory_mask, n, axis=0)))[:, -1]
-        z = z - z.max(axis=-1, keepdims=True)
-        logp = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
-        sums = logp + np.array([[total] for _, total in hypotheses])
-        best = np.argsort(-sums, axis=None)[:beam]
-        rows, tokens = np.unravel_index(best, sums.shape)
-        new = []
-        for row, token in zip(rows, tokens):
-            ids, total = hypotheses[row][0] + [int(token)], float(sums[row, token])
-            if token == eos or length == max_len:
-                done.append((total / ((5 + length) / 6) ** alpha, ids[1:]))
-            else:
-                new.append((ids, total))
-        if len(done) >= beam or not new:
-            break
-        hypotheses = new
-    model.forget()
-    score, ids = max(done)
-    return ids, score
-
-# === [BEAM-3c] beam_search's score (line 111) uses len(ids), which still contains bos, as length, so the penalty is
-#     ((6 + length) / 6)^alpha: wrong score, and sometimes a wrong best hypothesis, whenever alpha is not 0.
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
-class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        h = self.norm1(x)
-        a = x + self.attention(h, h, mask)
-        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
-        return b + self.feed_forward(self.norm3(b))
-
-    def backward(self, dy):
-        db = dy + self.norm3.backward(self.feed_forward.backward(dy))
-        dquery, dmemory = self.cross_attention.backward(db)
-        da = db + self.norm2.backward(dquery)
-        dquery, dkeys = self.attention.backward(da)
-        return da + self.norm1.backward(dquery + dkeys), dmemory
-
-
-class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
-    def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
-        memory_mask = source[:, None, None, :] != self.pad_id
-        x = self.embedding(source) + self.source_positions.data[:source.shape[-1]]
-        for block in self.encoder:
-            x = block(x, memory_mask)
-        return self.encoder_norm(x), memory_mask
-
-    def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
-        T = target.shape[-1]
-        mask = causal_mask(T)
-        x = self.embedding(target) + self.target_positions.data[:T]
-        for block in self.decoder:
-            x = block(x, memory, mask, memory_mask)
-        return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        return self.decode(target, *self.encode(source))
-
-    def backward(self, dlogits):
-        dx = self.decoder_norm.backward(self.output.backward(dlogits))
-        dmemory = 0
-        for block in reversed(self.decoder):
-            dx, part = block.backward(dx)
-            dmemory = dmemory + part
-        self.target_positions.grad[:dx.shape[-2]] += dx.sum(axis=0)
-        self.embedding.backward(dx)
-
-        dx = self.encoder_norm.backward(dmemory)
-        for block in reversed(self.encoder):
-            dx = block.backward(dx)
-        self.source_positions.grad[:dx.shape[-2]] += dx.sum(axis=0)
-        self.embedding.backward(dx)
-
-
-def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
-    def log_softmax(z):
-        z = z - z.max()
-        return z - np.log(np.exp(z).sum())
-
-    def score(ids, total):
-        return total / ((5 + len(ids)) / 6) ** alpha
-
-    memory, memory_mask = model.encode(np.asarray(source)[None])
-    open_ones = [([bos], 0.0)]
-    finished = []
-    for length in range(1, max_len + 1):
-        candidates = []
-        for ids, total in open_ones:
-            logp = log_softmax(np.asarray(model.decode(np.array([ids]), memory, memory_mask))[0, -1])
-            for token, value in enumerate(logp.tolist()):
-                candidates.append((ids + [token], total + value))
-        candidates = sorted(candidates, key=lambda c: c[1], reverse=True)
-        for ids, total in candidates[:beam]:
-            if ids[-1] == eos or length == max_len:
-                finished.append((score(ids, total), ids[1:]))
-        if len(finished) >= beam:
-            break
-        open_ones = [c for c in candidates if c[0][-1] != eos][:beam]
-    model.forget()
-    best, ids = max(finished)
-    return ids, best
-
-# === [BEAM-7] beam_search (line 118): the unfinished ones are only those among the first beam candidates (step 5
-#     takes the first beam of all without eos), so the beam shrinks after each eos; rarely another result (2-10 % of
-#     random tables at alpha 1.5 or many tokens; few at alpha 0)
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
-class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        h = self.norm1(x)
-        a = x + self.attention(h, h, mask)
-        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
-        return b + self.feed_forward(self.norm3(b))
-
-    def backward(self, dy):
-        db = dy + self.norm3.backward(self.feed_forward.backward(dy))
-        dn, dmemory = self.cross_attention.backward(db)
-        da = db + self.norm2.backward(dn)
-        dh1, dh2 = self.attention.backward(da)
-        return da + self.norm1.backward(dh1 + dh2), dmemory
-
-
-class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
-    def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
-        S = source.shape[1]
-        mask = (source != self.pad_id)[:, np.newaxis, np.newaxis, :]
-        x = self.embedding(source) + self.source_positions.data[:S]
-        for block in self.encoder:
-            x = block(x, mask)
-        return self.encoder_norm(x), mask
-
-    def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
-        T = target.shape[1]
-        x = self.embedding(target) + self.target_positions.data[:T]
-        for block in self.decoder:
-            x = block(x, memory, causal_mask(T), memory_mask)
-        return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        return self.decode(target, *self.encode(source))
-
-    def backward(self, dlogits):
-        dx = self.decoder_norm.backward(self.output.backward(dlogits))
-        dmemory = 0
-        for block in reversed(self.decoder):
-            dx, part = block.backward(dx)
-            dmemory = dmemory + part
-        self.embedding.backward(dx)
-        self.target_positions.grad[:dx.shape[1]] += dx.sum(axis=0)
-        dx = self.encoder_norm.backward(dmemory)
-        for block in reversed(self.encoder):
-            dx = block.backward(dx)
-        self.embedding.backward(dx)
-        self.source_positions.grad[:dx.shape[1]] += dx.sum(axis=0)
-
-
-def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
-    memory, mask = model.encode(source[np.newaxis])
-    hypotheses = [(0.0, [bos])]
-    done = []
-    for length in range(1, max_len + 1):
-        everything = []
-        for total, ids in hypotheses:
-            z = model.decode(np.array([ids]), memory, mask)[0, -1]
-            z = z - z.max()
-            log_p = z - np.log(np.exp(z).sum())
-            for token in range(len(log_p)):
-                everything.append((total + float(log_p[token]), ids + [token]))
-        everything.sort(reverse=True)
-        hypotheses = []
-        for total, ids in everything[:beam]:
-            if ids[-1] == eos or length == max_len:
-                done.append((total / ((5 + length) / 6) ** alpha, ids[1:]))
-            else:
-                hypotheses.append((total, ids))
-        if len(done) >= beam:
-            break
-    model.forget()
-    score, ids = max(done)
-    return ids, score
-
-# === [-] EncoderDecoder.backward (line 87): encoder_norm.backward called for each decoder block instead of once with
-#     the sum; pop from an empty list with num_layers>=2 (or values of another use on second use); right with one
-#     layer
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
-class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        h = self.norm1(x)
-        a = x + self.attention(h, h, mask)
-        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
-        return b + self.feed_forward(self.norm3(b))
-
-    def backward(self, dy):
-        db = dy + self.norm3.backward(self.feed_forward.backward(dy))
-        dn, dmemory = self.cross_attention.backward(db)
-        da = db + self.norm2.backward(dn)
-        dh1, dh2 = self.attention.backward(da)
-        return da + self.norm1.backward(dh1 + dh2), dmemory
-
-
-class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
-    def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
-        S = source.shape[1]
-        mask = (source != self.pad_id)[:, np.newaxis, np.newaxis, :]
-        x = self.embedding(source) + self.source_positions.data[:S]
-        for block in self.encoder:
-            x = block(x, mask)
-        return self.encoder_norm(x), mask
-
-    def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
-        T = target.shape[1]
-        x = self.embedding(target) + self.target_positions.data[:T]
-        for block in self.decoder:
-            x = block(x, memory, causal_mask(T), memory_mask)
-        return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        return self.decode(target, *self.encode(source))
-
-    def backward(self, dlogits):
-        d = self.decoder_norm.backward(self.output.backward(dlogits))
-        e = 0                               # the gradient of what goes into encoder_norm
-        for block in self.decoder[::-1]:
-            d, dmemory = block.backward(d)
-            e = e + self.encoder_norm.backward(dmemory)
-        T, S = d.shape[1], e.shape[1]
-        self.target_positions.grad[:T] += d.sum(axis=0)
-        self.embedding.backward(d)
-        for block in self.encoder[::-1]:
-            e = block.backward(e)
-        self.source_positions.grad[:S] += e.sum(axis=0)
-        self.embedding.backward(e)
-
-
-def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
-    memory, mask = model.encode(source[None])
-    alive, finished = [([bos], 0.0)], []
-    for length in range(1, max_len + 1):
-        candidates = []
-        for ids, total in alive:
-            row = model.decode(np.array([ids]), memory, mask)[0, -1]
-            row = row - row.max()
-            logp = row - np.log(np.sum(np.exp(row)))
-            candidates += [(ids + [v], total + float(logp[v])) for v in range(len(logp))]
-        candidates.sort(key=lambda c: c[1], reverse=True)
-        penalty = ((5 + length) / 6) ** alpha
-        for ids, total in candidates[:beam]:
-            if ids[-1] == eos or length == max_len:
-                finished.append((ids[1:], total / penalty))
-        if len(finished) >= beam:
-            break
-        alive = [c for c in candidates if c[0][-1] != eos][:beam]
-    model.forget()
-    return max(finished, key=lambda f: f[1])
-
-# === [-] beam_search (line 115): eos is finished among the first 2*beam candidates instead of the first beam; other
-#     results in about a third of random searches
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
-class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        h = self.norm1(x)
-        a = x + self.attention(h, h, mask)
-        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
-        return b + self.feed_forward(self.norm3(b))
-
-    def backward(self, dy):
-        db = dy + self.norm3.backward(self.feed_forward.backward(dy))
-        dn, dmemory = self.cross_attention.backward(db)
-        da = db + self.norm2.backward(dn)
-        dh1, dh2 = self.attention.backward(da)
-        return da + self.norm1.backward(dh1 + dh2), dmemory
-
-
-class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
-    def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
-        S = source.shape[1]
-        mask = (source != self.pad_id)[:, np.newaxis, np.newaxis, :]
-        x = self.embedding(source) + self.source_positions.data[:S]
-        for block in self.encoder:
-            x = block(x, mask)
-        return self.encoder_norm(x), mask
-
-    def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
-        T = target.shape[1]
-        x = self.embedding(target) + self.target_positions.data[:T]
-        for block in self.decoder:
-            x = block(x, memory, causal_mask(T), memory_mask)
-        return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        return self.decode(target, *self.encode(source))
-
-    def backward(self, dlogits):
-        dx = self.decoder_norm.backward(self.output.backward(dlogits))
-        dmemory = 0
-        for block in reversed(self.decoder):
-            dx, part = block.backward(dx)
-            dmemory = dmemory + part
-        self.embedding.backward(dx)
-        self.target_positions.grad[:dx.shape[1]] += dx.sum(axis=0)
-        dx = self.encoder_norm.backward(dmemory)
-        for block in reversed(self.encoder):
-            dx = block.backward(dx)
-        self.embedding.backward(dx)
-        self.source_positions.grad[:dx.shape[1]] += dx.sum(axis=0)
-
-
-def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
-    memory, mask = model.encode(np.array([source]))
-    live, finished = [(0.0, [bos])], []
-    for length in range(1, max_len + 1):
-        candidates = []
-        for total, ids in live:
-            z = model.decode(np.array([ids]), memory, mask)[0, -1]
-            log_p = z - z.max() - np.log(np.exp(z - z.max()).sum())
-            candidates += [(total + float(l), ids + [token]) for token, l in enumerate(log_p)]
-        candidates.sort(key=lambda pair: -pair[0])
-        # twice as many, because up to half of them may be gone after eos
-        best = candidates[:2 * beam]
-        ended = [c for c in best if c[1][-1] == eos]
-        live = [c for c in candidates if c[1][-1] != eos][:beam]
-        if length == max_len:
-            ended = candidates[:beam]
-        for total, ids in ended:
-            finished.append((total / ((5 + length) / 6) ** alpha, ids[1:]))
-        if len(finished) >= beam:
-            break
-    model.forget()
-    score, ids = max(finished, key=lambda pair: pair[0])
-    return ids, score
