@@ -46,8 +46,8 @@ def add_to_parser(commands):
     action.add_argument("--give-up", action="store_true", help="show it before the stage is passed")
 
     action = add_action(actions, "play", play, "train your program on small stories, and let it write")
-    action.add_argument("--prompt", metavar="TEXT", help="how the text begins (default: Once upon a time)")
-    action.add_argument("--tokens", type=whole_number(1, 1000), metavar="N", help="number of new tokens (default: 100)")
+    action.add_argument("--prompt", metavar="TEXT", help="how the text begins (default: Once upon a time, and with --weights, Hello, world!)")
+    action.add_argument("--tokens", type=whole_number(1, 1000), metavar="N", help="number of new tokens (default: 100, and with --weights, 40)")
     action.add_argument("--temperature", type=finite_number(0, 100), metavar="T",
                         help="0 takes the most likely token each time (default: 0.7)")
     action.add_argument("--top-k", type=whole_number(1), metavar="K", help="draw from the K most likely tokens (default: 20)")
@@ -91,6 +91,8 @@ def start(arguments):
     kept = count - len(written)
     print(wrap(f"{len(written)} files written to {folder}"
                + (f"; {kept} existed already and did not change" if kept else ": a page and a file for each stage, and module.py")))
+    if arguments.exercises is not None and not taken:
+        print(f"No exercise in {arguments.exercises} has passed that could be taken over.")
     for stage, (_, numbers) in taken.items():
         if stage.file in written:
             print(wrap(f"{stage.file} has your solution{'s' * (len(numbers) > 1)} of {', '.join(numbers)}", "  "))
@@ -122,7 +124,7 @@ def chosen(arguments, book):
     from ..course.stages.table import STAGES, stage_of
     if arguments.stages == ["all"]:
         return [stage for stage in STAGES.values() if book.path(stage).is_file()]
-    return [stage_of(text) for text in arguments.stages] or [*filter(None, [book.next()])]
+    return [*dict.fromkeys(map(stage_of, arguments.stages))] or [*filter(None, [book.next()])]
 
 
 def all_passed(book):
@@ -175,6 +177,8 @@ def hint(arguments):
     count = 3 if arguments.all else min(3, book.hints(stage) + 1)
     if not arguments.all:
         book.save_progress(stage, hints=count)
+        if book.hints(stage) != count:
+            print(f"{book.folder} cannot be written to, so --all shows the other hints.")
     for i, text in enumerate(stage.hints[:count], 1):
         print(wrap(text, "   ", f"{i}. "))
     if count < 3:
@@ -248,19 +252,25 @@ def write_story(arguments, program, files, folder):
     from ..course.stages.told import say
     from ..course.stages.trained import LONGEST
     prompt = "Once upon a time" if arguments.prompt is None else arguments.prompt
-    ids = stories()[1].encode(prompt).tolist()
+    tokenizer = stories()[1]
+    ids = tokenizer.encode(prompt).tolist()
+    if ids[:1] == [0]:                          # a word inside a story begins with a space
+        prompt = f" {prompt}"
+        ids = tokenizer.encode(prompt).tolist()
+    if not ids:
+        raise ValueError("the prompt is empty; leave out --prompt, or give it a text")
     count = 100 if arguments.tokens is None else arguments.tokens
-    if not ids or len(ids) + count > LONGEST:
-        raise ValueError(f"the prompt has {len(ids)} tokens, and {count} more make {len(ids) + count}; this model takes 1 to "
+    if len(ids) + count > LONGEST:
+        raise ValueError(f"the prompt has {len(ids)} tokens, and {count} more make {len(ids) + count}; this model takes up to "
                          f"{LONGEST}, so change --prompt or --tokens")
     result = trained_with_progress(arguments, program, files, folder, "stories")
-    unknown = [word for word in prompt.split() if 0 in result.tokenizer.encode(f" {word}")]
+    unknown = [piece.strip() for piece, number in zip(tokenizer.pattern.findall(prompt), ids) if number == 0]
     if unknown:
         print(wrap(say("next.unknown", words=", ".join(unknown))))
     temperature = 0.7 if arguments.temperature is None else arguments.temperature
     text = program.generate(result.model, ids, count, temperature, 20 if arguments.top_k is None else arguments.top_k,
                             np.random.default_rng(arguments.seed))
-    print("\n" + wrap(result.tokenizer.decode(text)))
+    print("\n" + wrap(tokenizer.decode(text).strip()))
     return 0
 
 
@@ -299,13 +309,15 @@ def continue_prompt(arguments, program):
 def report(arguments):
     from ..course.stages import report as contents
     from ..course.stages.folder import StageFolder
-    from ..course.stages.report_page import page
+    from ..course.stages.report_page import MARK, page
     from ..course.stages.running import running
     from ..course.stages.told import about_program
     from ..outputs import check_output, write_output
     from ..training.progress import Progress
     book = StageFolder(arguments.folder)
     out = check_output(arguments.out or book.folder / "report.html")
+    if out.suffix != ".html" or out.exists() and MARK not in out.read_bytes()[:2000]:
+        raise ValueError(f"{out} is not the name of a new page or of an earlier report; use a file name that ends in .html")
     begun = [stage for stage, state in book.states().items() if state not in ("missing", "empty")]
     with Progress(len(begun), "checking", "stage") as progress:
         results = contents.checked(book, 10.0, lambda stage: progress.advance(f"stage {stage.number}"))

@@ -10,6 +10,7 @@ from ..course.stages.table import LAW, STAGES
 
 ALL_STAGES = "stages"                           # stands for all of them
 STAGE = re.compile(r"(?<![a-z])stage[ #_.-]*0?(\d{1,2})(?![0-9a-z])", re.I)
+CHOSEN = re.compile(r"stage[ _.-]?\d{1,2}(?:_\w+)?(?:\.py)?", re.I)       # how one stage is chosen
 MODULES_OF_STAGES = frozenset({LAW, *(stage.name for stage in STAGES.values())})
 
 
@@ -87,7 +88,7 @@ def stages_or_exercises(text):
         return choose_several([text])
     if text.lower() == ALL_STAGES:
         return [gradable()[number] for number in gradable() if is_stage(number)]
-    if not stage_in(text):
+    if not CHOSEN.fullmatch(text) or not stage_in(text):
         raise ValueError(f"there is no stage {text!r}; the stages are stage1 to stage{max(STAGES)}, and {ALL_STAGES} "
                          "stands for all of them")
     return [gradable()[stage_in(text)]]

@@ -124,7 +124,7 @@ def run_task(source, task, seconds=10, megabytes=1024, stop=lambda: False):
 
 def make_request(task, files, seconds, megabytes, **more):
     job = {"file": task.file, "name": task.exercise.entry, "paths": task.exercise.paths, "seconds": seconds,
-           "processor": max(1, round(0.8 * seconds)), "megabytes": megabytes, "printed": 4 * PRINTED,
+           "processor": processor_seconds(seconds), "megabytes": megabytes, "printed": 4 * PRINTED,
            "given": [part.__name__ for part in task.exercise.given], **more}
     job["imported"] = [part.__name__ for part in task.exercise.imported]
     if any(worker.HELPERS.encode() in content for content in files.values()):       # the others do not see that there are any
@@ -136,10 +136,15 @@ def make_request(task, files, seconds, megabytes, **more):
     return request(job, *pack(tuple(task.cases)))
 
 
+def processor_seconds(seconds):
+    """Returns the limit of processor time of a program that may take this long."""
+    return max(1, round(0.8 * seconds))
+
+
 def make_run(task, reply, seconds):
     """Returns the ProgramRun of a reply of a worker: exit code, how it ended, seconds, what it printed, and its results."""
     code, ended, spent, printed, data = reply
-    if code in TIME_SIGNALS and ended in ("", "spoilt") and spent > 0.7 * seconds:      # the limit is 0.8
+    if code in TIME_SIGNALS and ended in ("", "spoilt") and spent > 0.85 * processor_seconds(seconds):
         ended = "timeout"
     if ended == "timeout":
         spent = seconds                         # so that all programs that run out of time show the same number

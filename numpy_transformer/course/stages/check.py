@@ -20,7 +20,7 @@ from ..exercises.cases import Case
 from ..sandbox import ProgramTask
 from . import bugs, drivers, whole
 from .definition import StagePart
-from .files import look_at, program_of
+from .files import look_at, program_of, unwritten
 from .parts import parts_of
 from .watching import changed_in_between
 
@@ -41,6 +41,7 @@ class StageResult:
         curve : Curve of the whole model, or None if nothing could be trained
         mine : the stages in it that are the student's
         printed : what the student's file printed
+        unwritten : the functions and methods that are still to be written
     """
 
     stage: object
@@ -52,6 +53,7 @@ class StageResult:
     curve: object = None
     mine: tuple = ()
     printed: str = ""
+    unwritten: tuple = ()
 
     @property
     def passed(self):
@@ -87,7 +89,7 @@ def check_stage(stage, files, execute, seed=0, own=(), look=look_at):
     mine = in_order({stage, *own, *lenders})
     program = program_of(files, mine)
     result = check_alone(stage, program, execute, seed)
-    result.mine = mine
+    result.mine, result.unwritten = mine, tuple(unwritten(stage, files[stage.file]))
     others = [one for one in mine if one != stage]
     if result.verdict.status in ("todo", "missing") or result.verdict.stage in CANNOT_RUN:
         return result
@@ -138,7 +140,9 @@ def about_training(result):
 def error_of(curve):
     """Returns what a curve's error was, as text."""
     ended = {"timeout": "timeout", "memory": "memory"}.get(curve.error.get("ended"))
-    return Message(f"stages/words.training.{ended}") if ended else one_line(curve.error.get("error") or "NaN", 300).rstrip(".")
+    if ended or not curve.error.get("error"):
+        return Message(f"stages/words.training.{ended or 'ended'}")
+    return one_line(curve.error["error"], 300).rstrip(".")
 
 
 def check_alone(stage, program, execute, seed):

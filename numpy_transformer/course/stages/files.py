@@ -1,6 +1,7 @@
 """A student's Python files as a program: which of them run together with files of the reference, and what keeps one from it."""
 
 import ast
+import re
 import sys
 
 from ...texts import Message
@@ -9,6 +10,18 @@ from .table import LAW, STAGES
 
 ALLOWED = {"numpy", *sys.stdlib_module_names}
 STAGE_FILES = {stage.file: stage for stage in STAGES.values()}
+
+
+def unwritten(stage, content):
+    """Returns the functions and methods of a stage's file that still raise NotImplementedError, found line by line."""
+    found, scope = [], ["", ""]
+    for line in content.decode("utf-8", "replace").splitlines():
+        match = re.match(r"( *)(?:class|def) (\w+)", line)
+        if match:
+            scope = [match[2], ""] if not match[1] else [scope[0], match[2]]
+        elif line.strip().startswith("raise NotImplementedError"):
+            found.append(".".join(filter(None, scope)))
+    return [name for name in stage.write if name in found]
 
 
 def program_of(files, mine):
@@ -70,10 +83,12 @@ def complaint(stage, files):
         for module, _, line in imports(tree):
             if module not in ALLOWED | own:
                 return Message("stages/words.state.imports", file=name, line=line, module=module or ".")
-    defined = names_in(ast.parse(files[stage.file]))
+    tree = ast.parse(files[stage.file])
+    own = [item.name for item in tree.body if isinstance(item, (ast.FunctionDef, ast.ClassDef))]
     for name in stage.names:
-        if name not in defined:
-            return Message("stages/words.state.renamed", file=stage.file, name=name, defined=", ".join(defined) or "-")
+        if name not in names_in(tree):
+            kind = "renamed" if own else "without_names"
+            return Message(f"stages/words.state.{kind}", file=stage.file, name=name, defined=", ".join(own))
     return None
 
 

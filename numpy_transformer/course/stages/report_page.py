@@ -12,14 +12,17 @@ from ...views import as_svg, attention_heads, learning_curves, losses_side_by_si
 from . import whole
 from .drawing import MARKS
 from .report import TEMPERATURE, TIMED
+from .told import stages_named
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+MARK = b'content="numpy-transformer build report"'             # of a page that may be replaced
 KIND = {"#": "mine", "~": "begun", " ": "reference"}        # class of a box for its mark in the drawing of letters
 PAGE = string.Template("""<!DOCTYPE html>
 <html lang="$language">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="$policy">
+<meta name="generator" content="numpy-transformer build report">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>$title</title>
 <style>
@@ -75,7 +78,7 @@ def page(report, name=""):
     title = say("page.by", name=name) if name else say("page.title")
     first, last = report.losses[0], report.losses[-50:].mean()
     parts = [
-        f"<h1>{title}</h1>", f"<p>{say('page.intro')}</p>",
+        f"<h1>{title}</h1>", f"<p>{intro(report)}</p>",
         f'<p class="muted">{say("page.size", lines=report.lines, files=report.files)}</p>',
         section("drawing", drawing(report.states), legend()),
         section("checked", table(report)),
@@ -89,6 +92,15 @@ def page(report, name=""):
         section("speed", paragraph("times", **times(report))),
         f'<p class="muted">{say("page.made", version=__version__)}</p>']
     return PAGE.substitute(language="en", policy=POLICY, title=title, body="\n".join(parts))
+
+
+def intro(report):
+    """What was written by hand, and what was checked."""
+    mine = [stage for stage, state in report.states.items() if state == "passed"]
+    rest = [stage for stage in report.states if stage not in mine]
+    if not rest:
+        return say("page.intro")
+    return say("page.intro_some", mine=stages_named(mine), rest=stages_named(rest))
 
 
 def section(key, *contents):

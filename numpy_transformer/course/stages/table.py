@@ -2,12 +2,14 @@
 
 import ast
 import functools
+import re
 from dataclasses import dataclass
 
 from ...texts import ENGLISH, folder_of_language, texts_of
 from .definition import program_file, stage_files
 
 LAW = "module"                                  # the file that every stage imports
+NAMED = re.compile(r"(?:stage)?([0-9]{1,2})(?:_\w+)?(?:\.(?:py|md))?")
 TODO = "# TODO: write this\nraise NotImplementedError"
 
 
@@ -133,7 +135,7 @@ def stage_of(text):
 
     Raises: ValueError if there is none.
     """
-    digits = text.rpartition("/")[2].rpartition("\\")[2].removeprefix("stage")[:2].rstrip("_.")
-    if not (digits.isascii() and digits.isdigit() and int(digits) in STAGES):
+    match = NAMED.fullmatch(text.replace("\\", "/").rpartition("/")[2])
+    if not match or int(match[1]) not in STAGES:
         raise ValueError(f"there is no stage {text!r}; the stages have the numbers 1 to {max(STAGES)}")
-    return STAGES[int(digits)]
+    return STAGES[int(match[1])]

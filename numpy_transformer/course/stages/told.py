@@ -112,7 +112,7 @@ def right_so_far(result):
 
 def left(result):
     """Returns the functions and methods that a stage that is not finished may still lack."""
-    return [name for name in result.stage.write if name not in result.right] or list(result.stage.write)
+    return result.unwritten or [name for name in result.stage.write if name not in result.right] or result.stage.write
 
 
 def about_pass(result, seed):
@@ -154,7 +154,7 @@ def curve_lines(result, states, width):
     *_, expected = whole.experiment(result.stage.number)
     losses = result.curve.losses
     if not len(losses):
-        if result.verdict.stage not in ("training", "error"):       # an error has been shown already
+        if result.verdict.stage not in ("training", "error", "ended"):       # an error has been shown already
             yield from wrap(say("training.cannot", error=error_of(result.curve)), width, "  ", "    ")
         return
     if not result.passed and result.difference is None:

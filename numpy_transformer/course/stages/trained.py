@@ -74,8 +74,8 @@ def trained(program, files, folder, task="stories", steps=1500, progress=lambda 
         progress : function of the loss, called after each step
     """
     model, tokenizer, loss, batches = TASKS[task](program, steps)
-    kept, key = folder / KEPT.format(task), key_of(files, task, steps)
-    arrays = read_kept(kept, key, parameters_of(model))
+    kept, key = folder / KEPT.format(task), key_of(files, task)
+    arrays = read_kept(kept, key, parameters_of(model), steps)
     if arrays is not None:
         losses = arrays.pop("losses")
         return Trained(filled(model, arrays), losses, tokenizer, True)
@@ -100,9 +100,9 @@ def watch(loss, progress):
     loss.forward = watched
 
 
-def key_of(files, task, steps):
+def key_of(files, task):
     """Returns a hash of everything on which the weights depend."""
-    sizes = [task, steps, SEED, WIDTH, HEADS, LAYERS, INNER, LONGEST, BATCH, WARMUP, FACTOR, corpus.STORIES]
+    sizes = [task, SEED, WIDTH, HEADS, LAYERS, INNER, LONGEST, BATCH, WARMUP, FACTOR, corpus.STORIES]
     content = hashlib.sha256(json.dumps(sizes).encode())
     for name in sorted(files):
         content.update(name.encode() + b"\0" + files[name] + b"\0")
@@ -110,18 +110,31 @@ def key_of(files, task, steps):
 
 
 def keep(path, key, arrays):
-    """Writes the arrays with their key, if the folder can be written to."""
+    """Writes the arrays with their key, if the folder can be written to and holds no longer training of the same program."""
+    if kept_steps(path, key) > len(arrays["losses"]):
+        return
     content = io.BytesIO()
     np.savez(content, key=np.array(key), **arrays)
     replace_own_file(path, content.getvalue())
 
 
-def read_kept(path, key, parameters):
-    """Returns {name: array} of the weights and the losses that were kept with this key, or None."""
+def kept_steps(path, key):
+    """Returns the number of steps of the training that was kept with this key, 0 if there is none."""
     try:
         with open(path, "rb") as file:
             archive = NpzArchive(file)
-            if str(archive["key"]) != key or archive.shapes.keys() != {"key", "losses", *parameters}:
+            return archive.shapes["losses"][0] if str(archive["key"]) == key else 0
+    except Exception:                           # damaged, or something else under this name
+        return 0
+
+
+def read_kept(path, key, parameters, steps):
+    """Returns {name: array} of the weights and the losses that were kept with this key after this number of steps, or None."""
+    try:
+        with open(path, "rb") as file:
+            archive = NpzArchive(file)
+            names = {"key", "losses", *parameters}
+            if str(archive["key"]) != key or archive.shapes.keys() != names or archive.shapes["losses"] != (steps,):
                 return None
             if any(archive.shapes[name] != np.shape(parameter.data) for name, parameter in parameters.items()):
                 return None

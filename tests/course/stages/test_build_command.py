@@ -66,12 +66,13 @@ def test_exit_codes_of_check(tmp_path, capsys):
 
 @pytest.mark.parametrize("arguments, words", [
     (["check", "13"], ["13", "1 to 12"]), (["check", "x"], ["'x'", "1 to 12"]), (["hint", "0"], ["0"]),
+    (["check", "5.5"], ["'5.5'", "1 to 12"]), (["check", "stage1-3"], ["'stage1-3'", "1 to 12"]),
     (["check", "1", "--timeout", "-1"], ["-1"]), (["check", "1", "--seed", "x"], ["'x'"]), (["solution", "4"], ["not passed", "--give-up"]),
     (["play", "--dates", "--prompt", "x"], ["--dates does not use --prompt"]),
     (["play", "--weights", "--top-k", "3"], ["--weights does not use --top-k"]),
     (["play", "--weights", "nowhere"], ["nowhere has no config.json", "vocab.json"]),
-    (["play", "--tokens", "500"], ["500", "128", "--tokens"]), (["play", "--prompt", ""], ["0 tokens", "--prompt"]),
-    (["report", "--out", "nowhere/page.html"], ["nowhere"])])
+    (["play", "--tokens", "500"], ["500", "128", "--tokens"]), (["play", "--prompt", ""], ["prompt is empty", "--prompt"]),
+    (["report", "--out", "nowhere/page.html"], ["nowhere"]), (["report", "--out", "notes.txt"], ["notes.txt", ".html"])])
 def test_wrong_calls_get_one_line(tmp_path, capsys, arguments, words):
     run(capsys, "build", "start", tmp_path, "--upto", 4)
     line = refused(capsys, "build", *arguments, "--folder", tmp_path)
@@ -147,6 +148,20 @@ def test_play_trains_once_and_writes_what_the_seed_says(mine, capsys, quick):
     assert "trained in" in run(capsys, *call)[1]
 
 
+def test_a_shorter_training_does_not_replace_a_longer_one(mine, capsys, quick):
+    def play(steps):
+        return run(capsys, "build", "play", "--folder", mine, "--steps", steps, "--tokens", 4)[1]
+    assert [("trained in" if "trained in" in play(steps) else "kept") for steps in (4, 2, 2, 4)] == ["trained in"] * 3 + ["kept"]
+
+
+@pytest.mark.parametrize("prompt, written, unknown", [
+    ("He was", "He was", None), ("was", "was", None), ("Tom saw a zyzzyva.", "Tom saw a <unk>.", "zyzzyva")])
+def test_words_of_a_prompt(mine, capsys, quick, prompt, written, unknown):
+    _, out, _ = run(capsys, "build", "play", "--folder", mine, "--steps", 2, "--tokens", 1, "--prompt", prompt)
+    assert out.split("\n\n")[-1].startswith(written)
+    assert f"become <unk>: {unknown}." in " ".join(out.split()) if unknown else "<unk>:" not in out
+
+
 def test_weights_that_were_kept_and_damaged_are_trained_again(mine, capsys, quick):
     call = "build", "play", "--folder", mine, "--steps", 2, "--tokens", 4
     run(capsys, *call)
@@ -182,6 +197,13 @@ def test_the_program_gives_the_librarys_tokens_with_gpt2s_weights(mine, capsys):
     book.save_progress(STAGES[11], status="pass", digest=book.digest(STAGES[11], book.files()))
     code, out, _ = run(capsys, "build", "play", "--weights", "--tokens", 20, "--folder", mine)
     assert code == 1 and "other tokens" in out
+
+
+def test_a_report_replaces_no_other_page(mine, capsys):
+    page = mine / "notes.html"
+    page.write_text("<p>mine</p>")
+    assert "notes.html" in refused(capsys, "build", "report", "--folder", mine, "--out", page)
+    assert page.read_text() == "<p>mine</p>"
 
 
 def test_a_name_in_the_page_never_becomes_markup():

@@ -36,6 +36,13 @@ def test_a_half_finished_file_says_what_is_right():
     assert result.verdict.status == "todo" and result.right == ("softmax",)
 
 
+def test_a_forward_without_its_backward_is_not_named_again():
+    start, _, rest = STAGES[3].skeleton.partition("def forward(self, x):")
+    text = start + "def forward(self, x):" + rest.replace("raise NotImplementedError", "return x", 1)
+    result = checked(3, text)
+    assert result.verdict.status == "todo" and result.unwritten == ("LayerNorm.backward",)
+
+
 @pytest.mark.parametrize("number, old, new, status, words", [
     (3, "import numpy as np", "import numpy as np\nfor", "error", ["stage03_normalization.py", "line 4"]),
     (3, "import numpy as np", "import numpy as np\nimport torch", "error", ["torch", "line 4"]),
