@@ -15,20 +15,20 @@ from ..texts import Message
 from .gradable import is_stage
 from .rows import (Judgment, Row, digest_of, digest_of_files, killed, make_row, row_without_file, unreadable,
                    with_arrival)
-from .stages import StageJudge
+from .stages import JUDGING, StageJudge
 
 
 class Judge:
-    """Judges one exercise. Several threads run students' files at the same time, but only one judges an exercise."""
+    """Judges one exercise. Several threads run students' files at the same time, but only one judges."""
 
     def __init__(self, exercise, seed):
         self.exercise, self.seed = exercise, seed
-        self.lock, self.built = threading.Lock(), None
+        self.built = None
         self.localized = {}                     # {(text of a file, note): Messages that localize added}
 
     @property
     def answer_key(self):
-        with self.lock:
+        with JUDGING:
             if self.built is None:
                 self.built = AnswerKey(self.exercise, self.seed)
             return self.built
@@ -50,7 +50,7 @@ class Judge:
     def judge(self, run):
         """Returns the Verdict on a ProgramRun, and a digest of a wrong answer that no known mistake explains."""
         answer_key = self.answer_key
-        with self.lock:
+        with JUDGING:
             try:
                 verdict = judge(answer_key, run)
                 unknown = verdict.status == "fail" and not verdict.mistakes and answer_key.expected

@@ -13,11 +13,12 @@ from ..texts import Message, from_data
 from .arrival.reading_process import NoAnswer, reading_process
 from .rows import Judgment
 
-ONE_AT_A_TIME = threading.Lock()                # the reading process answers one question
+# Only one thread judges: Python 3.11 may raise a SystemError if two parse at once, and the reading process answers one question.
+JUDGING = threading.Lock()
 
 
 class StageJudge:
-    """Judges one stage. Several threads run students' programs at the same time, but only one judges a stage.
+    """Judges one stage. Several threads run students' programs at the same time, but only one judges.
 
     Parameters:
         exercise : GradedStage
@@ -25,7 +26,7 @@ class StageJudge:
     """
 
     def __init__(self, exercise, seed):
-        self.exercise, self.seed, self.lock = exercise, seed, threading.Lock()
+        self.exercise, self.seed = exercise, seed
 
     def grade(self, file, files, execute):
         """Returns the Judgment of a stage's file; parameters as in `Judge.grade`.
@@ -35,14 +36,15 @@ class StageJudge:
         runs = []
 
         def run(program, task):
-            self.lock.release()                 # others may judge while this program runs
+            task.exercise.driver                # is parsed the first time, and kept
+            JUDGING.release()                   # others may judge while this program runs
             try:
                 runs.append(execute(program, task))
             finally:
-                self.lock.acquire()
+                JUDGING.acquire()
             return runs[-1]
 
-        with self.lock, np.errstate(all="ignore"):
+        with JUDGING, np.errstate(all="ignore"):
             verdict, printed = self.check(usable({file.name: file.content, **files}), run)
         return Judgment(verdict, sum(run.seconds for run in runs), printed)
 
@@ -76,8 +78,7 @@ def look_with_limits(stage, files):
     """Does what `look_at` does in a process with limits, because a file can be made to slow a parser down or crash it."""
     texts = {name: content.decode() for name, content in files.items()}
     try:
-        with ONE_AT_A_TIME:
-            answer = reading_process().ask(kind="stage", stage=stage.number, files=texts)
+        answer = reading_process().ask(kind="stage", stage=stage.number, files=texts)
     except NoAnswer as failure:
         return Message("stages/words.grading.unparsed", file=stage.file, why=str(failure)), []
     return from_data(answer["said"]), [STAGES[number] for number in answer["lenders"]]
