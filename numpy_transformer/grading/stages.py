@@ -49,7 +49,7 @@ class StageJudge:
         return Judgment(verdict, sum(run.seconds for run in runs), printed)
 
     def check(self, files, run):
-        """Returns the Verdict with all that the student is told, and what the file printed."""
+        """Returns the Verdict with all messages for the student, and what the file printed."""
         from ..course.stages.check import check_stage  # loads the zoo
         from ..course.stages.told import messages
         try:

@@ -1125,7 +1125,7 @@ class BytePairEncoding:
             if len(known) == 0:
                 return parts
             a, b = min(known, key=lambda pair: self.rank[pair])
-            # from behind, because the list becomes shorter
+            # in reverse, because the list becomes shorter
             for i in range(len(parts) - 2, -1, -1):
                 if parts[i:i + 2] == [a, b]:
                     parts[i:i + 2] = [a + b]
