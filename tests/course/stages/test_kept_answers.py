@@ -2,9 +2,11 @@
 
 right/ holds whole programs; each of their files begins with `# === NAME`. wrong/ has a file for each stage, with answers that begin
 with `# === [NAMES] what is wrong`, which goes on in lines that begin with `#     `; the names are those that the checker gives, `-`
-if it gives none. A further file of an answer begins with `# --- NAME`.
+if it gives none. Of an answer only the definitions stand there that differ from those of the reference program. A further file of
+an answer begins with `# --- NAME`.
 """
 
+import ast
 import re
 from pathlib import Path
 
@@ -27,10 +29,38 @@ def files_of(text, mark, first):
     return {name: code.encode() for name, code in named.items() if name}
 
 
+def completed(solution, answer):
+    """Returns a solution in which the functions and methods of an answer take the place of those with the same names."""
+    tree = ast.parse(solution)
+    replace_definitions(tree.body, ast.parse(answer).body)
+    return ast.unparse(tree).encode()
+
+
+def replace_definitions(body, others):
+    """Replaces definitions in a list of statements; what the list does not have goes before its first definition."""
+    places = {item.name: i for i, item in enumerate(body) if hasattr(item, "name")}
+    new = []
+    for item in others:
+        place = places.get(getattr(item, "name", None))
+        if place is None:
+            new.append(item)
+        elif isinstance(item, ast.ClassDef):
+            body[place].bases = item.bases
+            replace_definitions(body[place].body, item.body)
+        else:
+            body[place] = item
+    first = min(places.values(), default=len(body))
+    body[first:first] = new
+
+
 def wrong_answers(stage):
     """A list of (names, what is wrong, {name: bytes}) of the wrong answers of a stage."""
-    found = ANSWER.findall((HERE / "wrong" / stage.file).read_text(encoding="utf-8"))
-    return [(names, " ".join(note.replace("\n#    ", " ").split()), files_of(code, "---", stage.file)) for names, note, code in found]
+    answers = []
+    for names, note, code in ANSWER.findall((HERE / "wrong" / stage.file).read_text(encoding="utf-8")):
+        files = files_of(code, "---", stage.file)
+        answers.append((names, " ".join(note.replace("\n#    ", " ").split()),
+                        files | {stage.file: completed(stage.solution, files[stage.file])}))
+    return answers
 
 
 def test_there_are_answers_for_all_stages():

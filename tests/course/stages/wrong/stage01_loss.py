@@ -1,37 +1,17 @@
 # === [SMB-1] softmax_backward uses only the diagonal of the Jacobian, dp * p * (1 - p), without the effect of z_i on
-#     the other p_j; line 18: return dp * p * (1 - p).
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
+#     the other p_j: return dp * p * (1 - p).
 def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
     z = z - np.max(z, axis=-1, keepdims=True)
     e = np.exp(z)
     return e / np.sum(e, axis=-1, keepdims=True)
 
 
 def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
     # derivative of softmax is p (1 - p), then the chain rule
     return dp * p * (1 - p)
 
 
 class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
     def forward(self, logits, targets):
         V = logits.shape[-1]
         rows = logits.reshape(-1, V)
@@ -57,39 +37,19 @@ class CrossEntropyLoss(Module):
 
 
 # === [CE-11a] CrossEntropyLoss.backward divides by the number of all targets and not by the number of the counted
-#     ones, N, as forward does; line 50: / mask.size.
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
+#     ones, N, as forward does: / mask.size.
 def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
     shifted = z - z.max(-1, keepdims=True)
     exps = np.exp(shifted)
     return exps / exps.sum(-1, keepdims=True)
 
 
 def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
     row = np.einsum("...v,...v->...", p, dp)[..., None]
     return p * (dp - row)
 
 
 class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
     def forward(self, logits, targets):
         V = logits.shape[-1]
         if self.ignore_id is None:
@@ -112,15 +72,8 @@ class CrossEntropyLoss(Module):
 
 
 # === [CE-12a] _smooth, used by CrossEntropyLoss.forward, spreads the label smoothing over the other V - 1 classes
-#     only: 1 - e at the target and e / (V - 1) elsewhere; forward and backward agree; line 11: q = np.full((n, V),
+#     only: 1 - e at the target and e / (V - 1) elsewhere; forward and backward agree: q = np.full((n, V),
 #     eps / max(V - 1, 1), dtype=dtype).
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
 def _smooth(targets, V, eps, dtype):
     """The wanted distribution of each row, (n, V)."""
     n = len(targets)
@@ -130,30 +83,17 @@ def _smooth(targets, V, eps, dtype):
 
 
 def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
     z = z - z.max(axis=-1, keepdims=True)
     return np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True)
 
 
 def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
     # a = exp(z), s = sum of a, p = a / s ; everything divided by s already
     s = (dp * p).sum(axis=-1, keepdims=True)
     return dp * p - p * s
 
 
 class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
     def forward(self, logits, targets):
         V = logits.shape[-1]
         z = logits.reshape(-1, V)
@@ -174,16 +114,8 @@ class CrossEntropyLoss(Module):
 
 
 # === [-] CrossEntropyLoss.forward uses ignored targets as indices, which raises an IndexError when ignore_id is no
-#     class, such as 100; line 37: onehot = eye[targets].
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
+#     class, such as 100: onehot = eye[targets].
 def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
     top = np.amax(z, axis=-1, keepdims=True)
     a = np.exp(z - top)
     s = a.sum(axis=-1, keepdims=True)
@@ -191,22 +123,10 @@ def softmax(z):
 
 
 def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
     return p * (dp - np.sum(dp * p, axis=-1, keepdims=True))
 
 
 class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
     def forward(self, logits, targets):
         targets = np.asarray(targets)
         V = logits.shape[-1]
@@ -231,18 +151,10 @@ class CrossEntropyLoss(Module):
         return d
 
 
-# === [CE-18] CrossEntropyLoss.forward, line 48: the e / V part of the loss is averaged over all rows, ignored ones
+# === [CE-18] CrossEntropyLoss.forward: the e / V part of the loss is averaged over all rows, ignored ones
 #     too (only the onehot part is restricted to the counted rows): loss wrong (gradient right) when label_smoothing >
 #     0 and at least one target is ignored.
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
 def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
     top = z.max(axis=-1)[..., None]
     weights = np.exp(z - top)
     total = weights.sum(axis=-1)[..., None]
@@ -250,22 +162,10 @@ def softmax(z):
 
 
 def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
     return p * dp - p * np.sum(p * dp, axis=-1, keepdims=True)
 
 
 class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
     def forward(self, logits, targets):
         n_classes = logits.shape[-1]
         flat = logits.reshape(-1, n_classes)
@@ -295,40 +195,20 @@ class CrossEntropyLoss(Module):
         return grad.reshape(shape)
 
 
-# === [-] CrossEntropyLoss.forward, line 36: z = logits.reshape(...) is a view of the caller's array, and z -= max
+# === [-] CrossEntropyLoss.forward: z = logits.reshape(...) is a view of the caller's array, and z -= max
 #     subtracts the row maximum in place: the logits argument is changed (loss and gradient are right).
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
 def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
     e = np.exp(z - z.max(-1, keepdims=True))
     e /= e.sum(-1, keepdims=True)
     return e
 
 
 def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
     dot = (dp * p).sum(-1, keepdims=True)
     return (dp - dot) * p
 
 
 class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
     def forward(self, logits, targets):
         shape = logits.shape
         z = logits.reshape(-1, shape[-1])
@@ -353,22 +233,13 @@ class CrossEntropyLoss(Module):
 
 # === [SMF-2] CrossEntropyLoss.forward subtracts the maximum of the whole array and not of each row, so a row far
 #     below another one gives log(0) = -infinity (loss inf or nan); softmax and backward use the maximum of each row
-#     (line 35: shifted = logits - logits.max())
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
+#     (shifted = logits - logits.max())
 def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
     e = np.exp(z - z.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
 
 def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
     # a = exp(z), s = sum(a), p = a / s, in units of s = 1
     ds = -(dp * p).sum(axis=-1, keepdims=True)
     da = dp + ds
@@ -376,17 +247,6 @@ def softmax_backward(p, dp):
 
 
 class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
     def forward(self, logits, targets):
         shifted = logits - logits.max()
         a = np.exp(shifted)
@@ -413,13 +273,6 @@ class CrossEntropyLoss(Module):
 # === [-] CrossEntropyLoss.forward, lines 48-49, returns the KL divergence q (log q - log p) of KLDivLoss instead of
 #     the cross-entropy, so with label smoothing the loss is too small by the entropy of q (gradients right; page
 #     example differs).
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
 def log_softmax(z):
     shifted = z - np.max(z, axis=-1, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
@@ -436,11 +289,6 @@ def softmax_backward(p, dp):
 
 
 class CrossEntropyLoss(Module):
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
     def true_dist(self, keep, targets, like):
         """Like the smoothing in the annotated Transformer: fill, then scatter the confidence."""
         V = like.shape[-1]
@@ -472,15 +320,8 @@ class CrossEntropyLoss(Module):
         return grad / count
 
 
-# === [-] softmax_backward, line 16, builds the Jacobian with np.eye(V), a float64 array, so float32 p and dp give a
+# === [-] softmax_backward, builds the Jacobian with np.eye(V), a float64 array, so float32 p and dp give a
 #     float64 dz.
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
 def softmax(z):
     counts = np.exp(z - z.max(-1, keepdims=True))
     return counts / counts.sum(-1, keepdims=True)
@@ -494,11 +335,6 @@ def softmax_backward(p, dp):
 
 
 class CrossEntropyLoss(Module):
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
     def forward(self, logits, targets):
         V = logits.shape[-1]
         flat = logits.reshape(-1, V)
@@ -528,15 +364,8 @@ class CrossEntropyLoss(Module):
         return out.reshape(shape)
 
 
-# === [-] CrossEntropyLoss.forward, line 37, makes ignored targets safe only with np.maximum(targets, 0), so an
+# === [-] CrossEntropyLoss.forward, makes ignored targets safe only with np.maximum(targets, 0), so an
 #     ignore_id of V or more (such as 999) is used as an index in line 38 and raises IndexError.
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
 def softmax(z):
     z = z - z.max(axis=-1, keepdims=True)
     a = np.exp(z)
@@ -550,11 +379,6 @@ def softmax_backward(p, dp):
 
 
 class CrossEntropyLoss(Module):
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
     def forward(self, logits, targets):
         eps, V = self.label_smoothing, logits.shape[-1]
         targets = np.asarray(targets)
@@ -584,39 +408,19 @@ class CrossEntropyLoss(Module):
         return d / N
 
 
-# === [CE-12i] CrossEntropyLoss.backward (line 54) subtracts only (1 - e) onehot and forgets the e / V of q in every
+# === [CE-12i] CrossEntropyLoss.backward subtracts only (1 - e) onehot and forgets the e / V of q in every
 #     class, so dlogits is too large by e / (V N) whenever label_smoothing is not 0; the loss itself is right.
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
 def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
     e = np.exp(z - np.amax(z, -1, keepdims=True))
     return e / np.add.reduce(e, -1, keepdims=True)
 
 
 def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
     # da = dp / s - sum(dp * a) / s**2, dz = a * da, with a / s = p
     return p * dp - p * np.sum(p * dp, axis=-1, keepdims=True)
 
 
 class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
     def forward(self, logits, targets):
         eps = self.label_smoothing
         m = np.max(logits, axis=-1, keepdims=True)
@@ -644,39 +448,19 @@ class CrossEntropyLoss(Module):
         return d / n
 
 
-# === [-] softmax_backward (line 16) sums without keepdims, so it is right only for one row (V,): other shapes raise a
+# === [-] softmax_backward sums without keepdims, so it is right only for one row (V,): other shapes raise a
 #     broadcast error, and a square (n, n) gives wrong numbers silently.
-"""Stage 1: softmax and cross-entropy."""
-
-import numpy as np
-
-from module import Module
-
-
 def softmax(z):
-    """Probabilities p = exp(z) / sum of exp(z) over the last axis. Shape: z (..., V) -> p (the same)."""
     z = z - z.max(-1, keepdims=True)
     return np.exp(z) / np.exp(z).sum(-1, keepdims=True)
 
 
 def softmax_backward(p, dp):
-    """The gradient dz of the logits, from p = softmax(z) and dp. Shape: p and dp (..., V) -> dz (the same)."""
     total = (p * dp).sum(-1)            # what s gets, times s
     return p * (dp - total)
 
 
 class CrossEntropyLoss(Module):
-    """The mean over all counted targets of -sum_v q_v log p_v, where p = softmax(logits).
-
-    Parameters: label_smoothing : the e in q = (1 - e) onehot + e / V; ignore_id : targets with this id do not count, and
-        with None all of them do
-    Shape: logits (..., V), targets (...) integers -> a number; backward returns dlogits (..., V)
-    """
-
-    def __init__(self, label_smoothing=0.0, ignore_id=None):
-        self.label_smoothing = label_smoothing
-        self.ignore_id = ignore_id
-
     def forward(self, logits, targets):
         V = logits.shape[-1]
         z = logits.reshape(-1, V)

@@ -1,19 +1,6 @@
 # === [-] Linear.backward handles a row, a matrix and one axis of texts only: with two axes before the rows, x[b].T
-#     reverses all axes and the product fails or is wrong; line 30: self.weight.grad += x[b].T @ dy[b].
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
+#     reverses all axes and the product fails or is wrong: self.weight.grad += x[b].T @ dy[b].
 class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
     def forward(self, x):
         self.remember(x)
         y = np.matmul(x, self.weight.data)
@@ -35,14 +22,6 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
     def forward(self, ids):
         self.remember(np.asarray(ids))
         return self.weight.data[ids]
@@ -54,22 +33,9 @@ class Embedding(Module):
 
 
 # === [-] Embedding.backward multiplies by a float64 one-hot matrix and rebinds weight.grad, which turns a float32
-#     gradient into float64; line 44: onehot = np.zeros((flat.size, self.weight.data.shape[0])) and the last line of
+#     gradient into float64: onehot = np.zeros((flat.size, self.weight.data.shape[0])) and the last line of
 #     backward.
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
     def forward(self, x):
         self.remember(x)
         return np.einsum("...d,df->...f", x, self.weight.data) + self.bias.data
@@ -84,14 +50,6 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
     def forward(self, ids):
         self.remember(ids)
         return np.take(self.weight.data, ids, axis=0)
@@ -105,22 +63,9 @@ class Embedding(Module):
 
 
 # === [LIN-11b] Linear.forward keeps only the shape of x on the stack and x itself in an attribute, so that a layer
-#     used twice before the first backward takes the later x for both; line 16: self.rows = x.reshape(-1,
+#     used twice before the first backward takes the later x for both: self.rows = x.reshape(-1,
 #     x.shape[-1]).
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
     def forward(self, x):
         self.rows = x.reshape(-1, x.shape[-1])
         self.remember(x.shape)
@@ -136,38 +81,13 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
-    def forward(self, ids):
-        self.remember(ids)
-        return self.weight.data[ids]
-
     def backward(self, dx):
         np.add.at(self.weight.grad, self.recall(), dx)
 
 
 # === [EMB-8] Embedding.backward assigns the sum for each id that occurs instead of adding it to what is in the
-#     gradient; line 46: self.weight.grad[i] = dx[ids == i].sum(axis=0).
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
+#     gradient: self.weight.grad[i] = dx[ids == i].sum(axis=0).
 class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
     def forward(self, x):
         W, b = self.weight.data, self.bias.data
         self.remember(x)
@@ -182,14 +102,6 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
     def forward(self, ids):
         ids = np.asarray(ids)
         self.remember(ids)
@@ -202,22 +114,9 @@ class Embedding(Module):
             self.weight.grad[i] = dx[ids == i].sum(axis=0)
 
 
-# === [-] Linear.backward, line 29: sums only one leading axis of the batched product x^T dy: with two or more leading
+# === [-] Linear.backward: sums only one leading axis of the batched product x^T dy: with two or more leading
 #     axes before the rows (x of 4 or more axes) += raises a broadcasting ValueError; 1 to 3 axes are right.
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
     def forward(self, x):
         y = np.matmul(x, self.weight.data) + self.bias.data
         self.remember(x)
@@ -239,14 +138,6 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
     def forward(self, ids):
         self.remember(ids)
         return np.take(self.weight.data, ids, axis=0)
@@ -257,22 +148,9 @@ class Embedding(Module):
         np.add.at(self.weight.grad, ids.reshape(-1), dx.reshape(-1, width))
 
 
-# === [-] Embedding.forward, line 40: picks rows by a float64 np.eye product, so a float32 table gives float64 vectors
+# === [-] Embedding.forward: picks rows by a float64 np.eye product, so a float32 table gives float64 vectors
 #     (the gradient stays float32).
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
     def forward(self, x):
         W, b = self.weight.data, self.bias.data
         self.remember(x)
@@ -288,14 +166,6 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
     def forward(self, ids):
         # picking row i is the product of a onehot row with the table
         onehot = np.eye(self.weight.data.shape[0])[ids]
@@ -309,22 +179,9 @@ class Embedding(Module):
 
 
 # === [-] Embedding.backward multiplies by a float64 one-hot matrix (np.eye without dtype) and assigns the sum, so
-#     weight.grad becomes float64 for float32 arguments; the numbers are right (line 45: onehot =
+#     weight.grad becomes float64 for float32 arguments; the numbers are right (onehot =
 #     np.eye(vocab_size)[ids.reshape(-1)])
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
     def forward(self, x):
         self.remember(x)
         y = np.matmul(x, self.weight.data)
@@ -338,14 +195,6 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
     def forward(self, ids):
         ids = np.asarray(ids)
         self.remember(ids)
@@ -360,25 +209,8 @@ class Embedding(Module):
 
 
 # === [-] Linear.backward makes (d_in, N) out of x by a reshape instead of a transpose: right shape, mixed numbers in
-#     weight.grad (right only for a single row, or d_in = 1) (line 24: self.weight.grad += x.reshape(d_in, -1) @ rows)
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
+#     weight.grad (right only for a single row, or d_in = 1) (self.weight.grad += x.reshape(d_in, -1) @ rows)
 class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
-    def forward(self, x):
-        self.remember(x)
-        return x @ self.weight.data + self.bias.data
-
     def backward(self, dy):
         x = self.recall()
         d_in, d_out = self.weight.data.shape
@@ -390,18 +222,6 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
-    def forward(self, ids):
-        self.remember(ids)
-        return self.weight.data[ids]
-
     def backward(self, dx):
         flat_ids = np.ravel(self.recall())
         grads = dx.reshape(flat_ids.size, -1)
@@ -409,22 +229,9 @@ class Embedding(Module):
             self.weight.grad[i] += g
 
 
-# === [LIN-5a] Linear.backward (line 23) sums dy over axis 0 only for bias.grad: for x (d_in,) it adds the scalar sum
+# === [LIN-5a] Linear.backward sums dy over axis 0 only for bias.grad: for x (d_in,) it adds the scalar sum
 #     of dy to every entry, and for two or more leading axes += raises an error; only (n, d_in) is right.
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
     def forward(self, x):
         self.remember(x)
         return np.einsum("...d,df->...f", x, self.weight.data) + self.bias.data
@@ -438,39 +245,14 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
     def forward(self, ids):
         self.remember(ids)
         return np.take(self.weight.data, ids, axis=0)
 
-    def backward(self, dx):
-        ids = self.recall()
-        np.add.at(self.weight.grad, ids, dx)
 
-
-# === [EMB-2] Embedding.backward (line 48) replaces weight.grad by the new table instead of adding to it, so an
+# === [EMB-2] Embedding.backward replaces weight.grad by the new table instead of adding to it, so an
 #     earlier gradient is lost (second use, second backward).
-"""Stage 2: the linear layer and the embedding."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class Linear(Module):
-    """y = x W + b. Shape: x (..., d_in) -> y (..., d_out); weight W (d_in, d_out), bias b (d_out,)."""
-
-    def __init__(self, d_in, d_out, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (d_in, d_out)))
-        self.bias = Parameter(np.zeros(d_out))
-
     def forward(self, x):
         y = np.dot(x, self.weight.data)
         y = y + self.bias.data
@@ -488,18 +270,6 @@ class Linear(Module):
 
 
 class Embedding(Module):
-    """The row of the table for each id. Shape: ids (...) integers -> x (..., d_model); weight (vocab_size, d_model).
-
-    backward returns nothing, because ids have no gradient.
-    """
-
-    def __init__(self, vocab_size, d_model, rng):
-        self.weight = Parameter(rng.normal(0, 0.02, (vocab_size, d_model)))
-
-    def forward(self, ids):
-        self.remember(ids)
-        return self.weight.data[ids]
-
     def backward(self, dx):
         ids = self.recall()
         table = np.zeros_like(self.weight.data)

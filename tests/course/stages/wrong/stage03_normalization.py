@@ -1,23 +1,6 @@
 # === [LN-15a] LayerNorm.forward adds eps outside the root, to the standard deviation, and backward treats it as 1 /
-#     r; line 21: s = np.sqrt(np.mean(c ** 2, axis=-1, keepdims=True)) + self.eps.
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
+#     r: s = np.sqrt(np.mean(c ** 2, axis=-1, keepdims=True)) + self.eps.
 class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
     def forward(self, x):
         c = x - np.mean(x, axis=-1, keepdims=True)
         s = np.sqrt(np.mean(c ** 2, axis=-1, keepdims=True)) + self.eps
@@ -37,24 +20,7 @@ class LayerNorm(Module):
 
 # === [LN-6b] LayerNorm.backward forgets the factor 2 of the derivative of c * c in the way through the variance; line
 #     36: dc = dxhat * r + dvar * c / D.
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
     def forward(self, x):
         mu = x.mean(-1, keepdims=True)
         c = x - mu
@@ -78,26 +44,9 @@ class LayerNorm(Module):
 
 
 # === [LN-12b] LayerNorm.backward sums the gradients of gamma and beta over the first axis only, which is wrong for a
-#     single row (a number is added to all features) and fails for more than two axes; line 29: self.beta.grad +=
+#     single row (a number is added to all features) and fails for more than two axes: self.beta.grad +=
 #     dy.sum(axis=0) and the line before.
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
     def forward(self, x):
         mean = x.mean(axis=-1, keepdims=True)
         std = np.sqrt(x.var(axis=-1, keepdims=True) + self.eps)
@@ -115,26 +64,9 @@ class LayerNorm(Module):
         return (g - mean_g - xhat * mean_gx) / std
 
 
-# === [LN-4f] LayerNorm.backward multiplies dy by gamma in place and so changes the caller's array; line 32: dy *=
+# === [LN-4f] LayerNorm.backward multiplies dy by gamma in place and so changes the caller's array: dy *=
 #     self.gamma.data.
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
     def forward(self, x):
         D = x.shape[-1]
         c = x - x.sum(axis=-1, keepdims=True) / D
@@ -154,26 +86,9 @@ class LayerNorm(Module):
         return r / D * (D * dy - a - xh * b)
 
 
-# === [LN-21] LayerNorm.backward, line 29: dy is replaced by dy * gamma before the parameter gradients, so gamma.grad
+# === [LN-21] LayerNorm.backward: dy is replaced by dy * gamma before the parameter gradients, so gamma.grad
 #     and beta.grad both contain an extra factor gamma (dx is right; right for gamma = 1).
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
     def forward(self, x):
         c = x - x.mean(-1, keepdims=True)
         var = (c * c).mean(-1, keepdims=True)
@@ -198,15 +113,8 @@ class LayerNorm(Module):
         return dc + dmu / D
 
 
-# === [-] sum_rows (used in LayerNorm.backward), line 10: always sums axis 0 at least once: for a single row x (D,)
+# === [-] sum_rows (used in LayerNorm.backward): always sums axis 0 at least once: for a single row x (D,)
 #     the features themselves are summed to a scalar that is broadcast into all entries of gamma.grad and beta.grad.
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 def sum_rows(a):
     """Sums over the rows, along all leading axes."""
     a = a.sum(axis=0)
@@ -216,16 +124,6 @@ def sum_rows(a):
 
 
 class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
     def forward(self, x):
         mean = x.mean(axis=-1, keepdims=True)
         inverse = 1 / np.sqrt(x.var(axis=-1, keepdims=True) + self.eps)
@@ -245,25 +143,8 @@ class LayerNorm(Module):
 
 
 # === [LN-4b] LayerNorm.backward multiplies by gamma after the two means instead of before them (right only if all
-#     gamma are equal) (line 33: return self.gamma.data * r * (dy - m1 - xhat * m2))
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
+#     gamma are equal) (return self.gamma.data * r * (dy - m1 - xhat * m2))
 class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
     def forward(self, x):
         mu = x.mean(-1, keepdims=True)
         var = ((x - mu) * (x - mu)).mean(-1, keepdims=True)
@@ -284,20 +165,7 @@ class LayerNorm(Module):
 # === [LN-15b] LayerNorm.forward and backward, lines 19 and 24, divide by std + eps (eps outside the root), with
 #     gradients consistent with that; about 1e-6 to 1e-4 off at eps 1e-5 and variance near 1, large for larger eps or
 #     small variance.
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class LayerNorm(Module):
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
     def forward(self, x):
         mean = x.mean(-1, keepdims=True)
         std = x.std(-1, keepdims=True)
@@ -321,22 +189,9 @@ class LayerNorm(Module):
         return dc - dc.mean(-1, keepdims=True)
 
 
-# === [-] LayerNorm.backward, line 26, sums over (0, 1) for three axes and over 0 otherwise: with one axis the gamma
+# === [-] LayerNorm.backward, sums over (0, 1) for three axes and over 0 otherwise: with one axis the gamma
 #     and beta gradients become the sum over the features, with four axes it raises ValueError.
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class LayerNorm(Module):
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
     def forward(self, x):
         mu = np.mean(x, axis=-1, keepdims=True)
         var = np.var(x, axis=-1, keepdims=True)
@@ -360,27 +215,14 @@ class LayerNorm(Module):
         return total / (n * sigma)
 
 
-# === [variance-as-a-difference] LayerNorm.forward, line 21, computes the variance as mean(x*x) - mean(x)**2, which
+# === [variance-as-a-difference] LayerNorm.forward, computes the variance as mean(x*x) - mean(x)**2, which
 #     loses all digits when the mean is large against the deviation (float32 at mean 1000: 3 percent off; float64 only
 #     from means of about 1e5; page example passes).
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 def avg(a):
     return a.mean(axis=-1, keepdims=True)
 
 
 class LayerNorm(Module):
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
     def forward(self, x):
         mu = avg(x)
         var = avg(x * x) - mu * mu              # one pass over the data, as in the fused kernels
@@ -398,26 +240,9 @@ class LayerNorm(Module):
         return (g - avg(g) - xhat * avg(g * xhat)) * r
 
 
-# === [-] LayerNorm.backward (line 48) takes the sum of dc over the whole array instead of each row's for the gradient
+# === [-] LayerNorm.backward takes the sum of dc over the whole array instead of each row's for the gradient
 #     of mu, so dx is wrong as soon as there is more than one row.
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
     def forward(self, x):
         D = x.shape[-1]
         mu = x.mean(axis=-1, keepdims=True)
@@ -453,27 +278,10 @@ class LayerNorm(Module):
         return dc + dmu / D
 
 
-# === [-] LayerNorm.backward (line 27): recomputes the standard deviation without eps, whereas forward has eps;
+# === [-] LayerNorm.backward: recomputes the standard deviation without eps, whereas forward has eps;
 #     gradients of x and gamma wrong for large eps or rows of small variance (NaN for a constant row), about 1e-5
 #     relative at eps=1e-5 and variance 1
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
     def forward(self, x):
         centered = x - x.mean(axis=-1, keepdims=True)
         variance = np.mean(centered ** 2, axis=-1, keepdims=True)
@@ -494,26 +302,9 @@ class LayerNorm(Module):
         return (g - mean_g - hat * mean_gh) / sigma
 
 
-# === [-] LayerNorm.backward (line 29): recovers xhat from y by dividing by gamma (the current one); NaN in dx and
+# === [-] LayerNorm.backward: recovers xhat from y by dividing by gamma (the current one); NaN in dx and
 #     gamma.grad if an entry of gamma is 0 (allowed); right otherwise
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
     def forward(self, x):
         mu = np.mean(x, axis=-1, keepdims=True)
         r = 1 / np.sqrt(np.var(x, axis=-1, keepdims=True) + self.eps)
@@ -535,26 +326,9 @@ class LayerNorm(Module):
         return dc - dc.sum(-1, keepdims=True) / n
 
 
-# === [-] LayerNorm.backward (line 35): Jacobian from np.eye and np.ones, which are float64, so dx is float64 for
+# === [-] LayerNorm.backward: Jacobian from np.eye and np.ones, which are float64, so dx is float64 for
 #     float32 input; the values are right
-"""Stage 3: layer normalization."""
-
-import numpy as np
-
-from module import Module, Parameter
-
-
 class LayerNorm(Module):
-    """y = gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-
-    Shape: x (..., d_model) -> y (the same); gamma and beta (d_model,). The variance divides by d_model.
-    """
-
-    def __init__(self, d_model, eps=1e-5):
-        self.eps = eps
-        self.gamma = Parameter(np.ones(d_model))
-        self.beta = Parameter(np.zeros(d_model))
-
     def forward(self, x):
         mu = x.mean(axis=-1, keepdims=True)
         c = x - mu

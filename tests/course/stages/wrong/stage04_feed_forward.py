@@ -1,21 +1,6 @@
 # === [GEL-4a] GELU.backward takes C for the derivative of u and forgets that of the cubic term, 3 CUBIC x^2; line 26:
 #     second = x * (1 - t ** 2) * C / 2.
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
 class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
     def forward(self, x):
         u = C * (x + CUBIC * x ** 3)
         self.remember(x, u)
@@ -30,13 +15,6 @@ class GELU(Module):
 
 
 class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
     def forward(self, x):
         h = self.up(x)
         a = self.activation(h)
@@ -49,23 +27,8 @@ class FeedForward(Module):
 
 
 # === [-] FeedForward.forward calls self.up a second time to keep the hidden units, which leaves another entry on its
-#     stack: after two uses the second backward of up gets the wrong x; line 37: self.hidden = self.up(x).
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
+#     stack: after two uses the second backward of up gets the wrong x: self.hidden = self.up(x).
 class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
     def forward(self, x):
         t = np.tanh(C * (x + CUBIC * x ** 3))
         self.remember(x, t)
@@ -78,13 +41,6 @@ class GELU(Module):
 
 
 class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
     def forward(self, x):
         self.hidden = self.up(x)                 # to look at
         return self.down(self.activation(self.up(x)))
@@ -96,20 +52,7 @@ class FeedForward(Module):
 
 
 # === [-] _tanh_u uses np.sqrt(2 / np.pi), a NumPy float64, instead of C, so float32 becomes float64 in GELU.forward
-#     and backward; line 14: K = np.sqrt(2 / np.pi).
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
+#     and backward: K = np.sqrt(2 / np.pi).
 K = np.sqrt(2 / np.pi)
 
 
@@ -118,8 +61,6 @@ def _tanh_u(x):
 
 
 class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
     def forward(self, x):
         self.remember(x)
         return x * (1 + _tanh_u(x)) / 2
@@ -131,39 +72,9 @@ class GELU(Module):
         return slope * dy
 
 
-class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
-    def forward(self, x):
-        return self.down(self.activation(self.up(x)))
-
-    def backward(self, dy):
-        return self.up.backward(self.activation.backward(self.down.backward(dy)))
-
-
 # === [-] GELU.forward multiplies x in place after it has remembered it: it changes the argument, and backward finds y
-#     in the place of x; line 20: x *= gate.
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
+#     in the place of x: x *= gate.
 class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
     def forward(self, x):
         gate = (1 + np.tanh(C * (x + CUBIC * x ** 3))) / 2
         self.remember(x, gate)
@@ -178,13 +89,6 @@ class GELU(Module):
 
 
 class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
     def forward(self, x):
         hidden = self.up(x)
         hidden = self.activation(hidden)
@@ -196,24 +100,9 @@ class FeedForward(Module):
         return self.up.backward(dhidden)
 
 
-# === [GEL-9b] GELU.backward, line 27: dy multiplies only the first term of the derivative, not x (1 - tanh^2) du / 2:
+# === [GEL-9b] GELU.backward: dy multiplies only the first term of the derivative, not x (1 - tanh^2) du / 2:
 #     right only for dy = 1 (or saturated x).
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
 class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
     def forward(self, x):
         u = C * (x + CUBIC * x ** 3)
         self.remember(x)
@@ -228,13 +117,6 @@ class GELU(Module):
 
 
 class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
     def forward(self, x):
         hidden = self.up(x)
         hidden = self.activation(hidden)
@@ -246,24 +128,9 @@ class FeedForward(Module):
         return dy
 
 
-# === [-] GELU.backward, line 26: multiplies dy in place and returns that same array: the caller's dy is changed
+# === [-] GELU.backward: multiplies dy in place and returns that same array: the caller's dy is changed
 #     (values right).
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
 class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
     def forward(self, x):
         squared = x * x
         tanh = np.tanh(C * x * (1 + CUBIC * squared))
@@ -278,16 +145,6 @@ class GELU(Module):
 
 
 class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
-    def forward(self, x):
-        return self.down(self.activation(self.up(x)))
-
     def backward(self, dy):
         d = self.down.backward(dy)
         d = self.activation.backward(d)
@@ -295,29 +152,14 @@ class FeedForward(Module):
         return d
 
 
-# === [-] tanh (used in GELU.forward), line 16: own tanh from exp(u) and exp(-u) overflows: inf / inf = nan for |u| >
+# === [-] tanh (used in GELU.forward): own tanh from exp(u) and exp(-u) overflows: inf / inf = nan for |u| >
 #     709 in float64 (|x| about 27) or > 88 in float32 (|x| about 13.4); right for usual sizes.
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
 def tanh(u):
     a, b = np.exp(u), np.exp(-u)
     return (a - b) / (a + b)
 
 
 class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
     def forward(self, x):
         t = tanh(C * (x + CUBIC * x ** 3))
         self.remember(x, t)
@@ -331,13 +173,6 @@ class GELU(Module):
 
 
 class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
     def forward(self, x):
         h = self.up.forward(x)
         g = self.activation.forward(h)
@@ -350,23 +185,8 @@ class FeedForward(Module):
 
 
 # === [-] GELU.backward: C does not multiply the cubic part of the derivative of u, C + 3 CUBIC x^2 instead of C (1 +
-#     3 CUBIC x^2) (line 24: du = C + 3 * CUBIC * x ** 2)
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
+#     3 CUBIC x^2) (du = C + 3 * CUBIC * x ** 2)
 class GELU(Module):
-    """y = x (1 + tanh(u)) / 2, where u = C (x + CUBIC x^3). Shape: x (any) -> y (the same)."""
-
     def forward(self, x):
         u = C * (x + CUBIC * x ** 3)
         self.remember(x, np.tanh(u))
@@ -380,13 +200,6 @@ class GELU(Module):
 
 
 class FeedForward(Module):
-    """y = down(GELU(up(x))): two linear layers, d_model -> d_ff -> d_model. Shape: x (..., d_model) -> y (the same)."""
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
     def forward(self, x):
         hidden = self.up(x)
         hidden = self.activation(hidden)
@@ -400,26 +213,12 @@ class FeedForward(Module):
 
 # === [LARGE-1] tanh, line 16 (used in GELU.forward), is computed as (exp(2u)-1)/(exp(2u)+1), which gives NaN for
 #     large positive x (from about 10.5 in float32, 21.5 in float64; page example passes).
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
-
 def tanh(u):
     e = np.exp(2 * u)
     return (e - 1) / (e + 1)
 
 
 class GELU(Module):
-
     def forward(self, x):
         t = tanh(C * (x + CUBIC * x * x * x))
         self.remember(x, t)
@@ -434,12 +233,6 @@ class GELU(Module):
 
 
 class FeedForward(Module):
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
     def forward(self, x):
         hidden = self.up(x)
         hidden = self.activation(hidden)
@@ -453,23 +246,10 @@ class FeedForward(Module):
 
 # === [GEL-2] GELU.backward, lines 26-28, returns the derivative of the exact GELU (Phi(x) + x phi(x) with erf) while
 #     forward uses the tanh form; off by up to about 1e-3 (shows in the page example's gradients).
-"""Stage 4: the activation GELU and the feed-forward layer."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-
-C = math.sqrt(2 / math.pi)                      # of GELU's tanh form
-CUBIC = 0.044715
-
 erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 class GELU(Module):
-
     def forward(self, x):
         self.remember(x)
         cdf = (1 + np.tanh(C * (x + CUBIC * np.power(x, 3)))) / 2      # the approximation of Phi(x)
@@ -484,15 +264,6 @@ class GELU(Module):
 
 
 class FeedForward(Module):
-
-    def __init__(self, d_model, d_ff, rng):
-        self.up = Linear(d_model, d_ff, rng)
-        self.activation = GELU()
-        self.down = Linear(d_ff, d_model, rng)
-
-    def forward(self, x):
-        return self.down(self.activation(self.up(x)))
-
     def backward(self, dy):
         dz = self.down.backward(dy)
         dz = self.activation.backward(dz)

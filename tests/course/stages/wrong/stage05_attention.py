@@ -1,28 +1,11 @@
 # === [ATB-1b] Attention.forward scales q before the product, and backward returns the gradient of the scaled query
-#     without the factor 1 / sqrt(d); line 38: dq = dscores @ k.
-"""Stage 5: scaled dot-product attention of one head, and the causal mask."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage01_loss import softmax, softmax_backward
-
-
+#     without the factor 1 / sqrt(d): dq = dscores @ k.
 def causal_mask(T):
-    """A boolean array (T, T), True where query t may see key s: at s <= t."""
     t = np.arange(T)
     return t[:, None] >= t[None, :]
 
 
 class Attention(Module):
-    """y = p v, p = softmax(q k^T / sqrt(d)); scores that the mask hides become -infinity before the softmax.
-
-    Shape: q (..., T, d), k (..., S, d), v (..., S, e), mask: boolean, True = may see, of a shape that fits (..., T, S), or
-        None: everything is visible -> y (..., T, e). `weights` holds the latest p (..., T, S). backward returns dq, dk, dv.
-    """
-
     def forward(self, q, k, v, mask=None):
         q = q / math.sqrt(q.shape[-1])
         scores = q @ k.mT
@@ -45,28 +28,7 @@ class Attention(Module):
 # === [-] Attention.forward indexes the scores with the mask, which raises an IndexError for masks with axes of size 1
 #     (such as (B, 1, S) for padding) because it does not broadcast; masks of (T, S), (S,) or the full shape work;
 #     line 27: scores[..., ~mask] = -np.inf.
-"""Stage 5: scaled dot-product attention of one head, and the causal mask."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage01_loss import softmax, softmax_backward
-
-
-def causal_mask(T):
-    """A boolean array (T, T), True where query t may see key s: at s <= t."""
-    return np.tri(T, dtype=bool)
-
-
 class Attention(Module):
-    """y = p v, p = softmax(q k^T / sqrt(d)); scores that the mask hides become -infinity before the softmax.
-
-    Shape: q (..., T, d), k (..., S, d), v (..., S, e), mask: boolean, True = may see, of a shape that fits (..., T, S), or
-        None: everything is visible -> y (..., T, e). `weights` holds the latest p (..., T, S). backward returns dq, dk, dv.
-    """
-
     def forward(self, q, k, v, mask=None):
         d = q.shape[-1]
         scores = np.einsum("...td,...sd->...ts", q, k) / math.sqrt(d)
@@ -88,19 +50,8 @@ class Attention(Module):
 
 
 # === [MSK-7 or MSK-7b] Attention.forward multiplies the scores by the mask, so hidden scores become 0 instead of
-#     -infinity (and backward multiplies by it too); line 29: scores = scores * mask.
-"""Stage 5: scaled dot-product attention of one head, and the causal mask."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage01_loss import softmax, softmax_backward
-
-
+#     -infinity (and backward multiplies by it too): scores = scores * mask.
 def causal_mask(T):
-    """A boolean array (T, T), True where query t may see key s: at s <= t."""
     mask = np.zeros((T, T), dtype=bool)
     for t in range(T):
         mask[t, : t + 1] = True
@@ -108,12 +59,6 @@ def causal_mask(T):
 
 
 class Attention(Module):
-    """y = p v, p = softmax(q k^T / sqrt(d)); scores that the mask hides become -infinity before the softmax.
-
-    Shape: q (..., T, d), k (..., S, d), v (..., S, e), mask: boolean, True = may see, of a shape that fits (..., T, S), or
-        None: everything is visible -> y (..., T, e). `weights` holds the latest p (..., T, S). backward returns dq, dk, dv.
-    """
-
     def forward(self, q, k, v, mask=None):
         scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
         if mask is not None:
@@ -135,29 +80,12 @@ class Attention(Module):
 
 
 # === [-] Attention.forward and backward take the width of the values, e, for d in the scale 1 / sqrt(d), which is
-#     right only if d = e; line 24: scale = 1 / math.sqrt(v.shape[-1]).
-"""Stage 5: scaled dot-product attention of one head, and the causal mask."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage01_loss import softmax, softmax_backward
-
-
+#     right only if d = e: scale = 1 / math.sqrt(v.shape[-1]).
 def causal_mask(T):
-    """A boolean array (T, T), True where query t may see key s: at s <= t."""
     return np.tril(np.ones((T, T))) == 1
 
 
 class Attention(Module):
-    """y = p v, p = softmax(q k^T / sqrt(d)); scores that the mask hides become -infinity before the softmax.
-
-    Shape: q (..., T, d), k (..., S, d), v (..., S, e), mask: boolean, True = may see, of a shape that fits (..., T, S), or
-        None: everything is visible -> y (..., T, e). `weights` holds the latest p (..., T, S). backward returns dq, dk, dv.
-    """
-
     def forward(self, q, k, v, mask=None):
         scale = 1 / math.sqrt(v.shape[-1])
         A = q @ k.mT * scale
@@ -173,30 +101,13 @@ class Attention(Module):
         return dA @ k, dA.mT @ q, p.mT @ dy
 
 
-# === [-] Attention.forward, line 27: boolean indexing needs a mask of exactly (T, S): masks that have to be
+# === [-] Attention.forward: boolean indexing needs a mask of exactly (T, S): masks that have to be
 #     broadcast, such as (1, S), (S,), (B, 1, 1, S) or (B, H, T, S), raise IndexError.
-"""Stage 5: scaled dot-product attention of one head, and the causal mask."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage01_loss import softmax, softmax_backward
-
-
 def causal_mask(T):
-    """A boolean array (T, T), True where query t may see key s: at s <= t."""
     return ~np.triu(np.ones((T, T), dtype=bool), k=1)
 
 
 class Attention(Module):
-    """y = p v, p = softmax(q k^T / sqrt(d)); scores that the mask hides become -infinity before the softmax.
-
-    Shape: q (..., T, d), k (..., S, d), v (..., S, e), mask: boolean, True = may see, of a shape that fits (..., T, S), or
-        None: everything is visible -> y (..., T, e). `weights` holds the latest p (..., T, S). backward returns dq, dk, dv.
-    """
-
     def forward(self, q, k, v, mask=None):
         scale = 1 / math.sqrt(k.shape[-1])
         A = np.einsum("...td,...sd->...ts", q, k) * scale
@@ -217,20 +128,9 @@ class Attention(Module):
         return dq, dk, dv
 
 
-# === [-] Attention.forward, line 30: the additive mask (bool array times Python float) is float64, so with a mask
+# === [-] Attention.forward: the additive mask (bool array times Python float) is float64, so with a mask
 #     float32 inputs give float64 y, weights and dq, dk, dv; values are right.
-"""Stage 5: scaled dot-product attention of one head, and the causal mask."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage01_loss import softmax, softmax_backward
-
-
 def causal_mask(T):
-    """A boolean array (T, T), True where query t may see key s: at s <= t."""
     mask = np.zeros((T, T), dtype=bool)
     for t in range(T):
         mask[t, :t + 1] = True
@@ -238,12 +138,6 @@ def causal_mask(T):
 
 
 class Attention(Module):
-    """y = p v, p = softmax(q k^T / sqrt(d)); scores that the mask hides become -infinity before the softmax.
-
-    Shape: q (..., T, d), k (..., S, d), v (..., S, e), mask: boolean, True = may see, of a shape that fits (..., T, S), or
-        None: everything is visible -> y (..., T, e). `weights` holds the latest p (..., T, S). backward returns dq, dk, dv.
-    """
-
     def forward(self, q, k, v, mask=None):
         d = q.shape[-1]
         scores = q @ k.mT / math.sqrt(d)
@@ -263,31 +157,14 @@ class Attention(Module):
         return dscores @ k, dscores.mT @ q, dv
 
 
-# === [ATB-1c] Attention.backward: the factor 1 / sqrt(d) is missing in dk (dq has it) (line 40: dk =
+# === [ATB-1c] Attention.backward: the factor 1 / sqrt(d) is missing in dk (dq has it) (dk =
 #     np.einsum("...ts,...td->...sd", dscores, q))
-"""Stage 5: scaled dot-product attention of one head, and the causal mask."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage01_loss import softmax, softmax_backward
-
-
 def causal_mask(T):
-    """A boolean array (T, T), True where query t may see key s: at s <= t."""
     rows, columns = np.indices((T, T))
     return columns <= rows
 
 
 class Attention(Module):
-    """y = p v, p = softmax(q k^T / sqrt(d)); scores that the mask hides become -infinity before the softmax.
-
-    Shape: q (..., T, d), k (..., S, d), v (..., S, e), mask: boolean, True = may see, of a shape that fits (..., T, S), or
-        None: everything is visible -> y (..., T, e). `weights` holds the latest p (..., T, S). backward returns dq, dk, dv.
-    """
-
     def forward(self, q, k, v, mask=None):
         scale = 1 / math.sqrt(q.shape[-1])
         scores = np.einsum("...td,...sd->...ts", q, k) * scale
@@ -309,29 +186,8 @@ class Attention(Module):
 
 
 # === [-] Attention.forward divides by the root of the size of v, e, instead of that of q, d (backward agrees with
-#     it); right if e = d (line 24: d = v.shape[-1])
-"""Stage 5: scaled dot-product attention of one head, and the causal mask."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage01_loss import softmax, softmax_backward
-
-
-def causal_mask(T):
-    """A boolean array (T, T), True where query t may see key s: at s <= t."""
-    return np.tri(T, dtype=bool)
-
-
+#     it); right if e = d (d = v.shape[-1])
 class Attention(Module):
-    """y = p v, p = softmax(q k^T / sqrt(d)); scores that the mask hides become -infinity before the softmax.
-
-    Shape: q (..., T, d), k (..., S, d), v (..., S, e), mask: boolean, True = may see, of a shape that fits (..., T, S), or
-        None: everything is visible -> y (..., T, e). `weights` holds the latest p (..., T, S). backward returns dq, dk, dv.
-    """
-
     def forward(self, q, k, v, mask=None):
         d = v.shape[-1]
         A = (q @ k.mT) / math.sqrt(d)
@@ -354,29 +210,12 @@ class Attention(Module):
 # === [-] Attention.forward indexes the scores with the mask, which works only for masks of exactly (T, S) or of the
 #     full shape: a mask with axes of size 1 or with fewer axes, such as (B, 1, 1, S), raises IndexError (line 27:
 #     scores[..., ~mask] = -np.inf)
-"""Stage 5: scaled dot-product attention of one head, and the causal mask."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage01_loss import softmax, softmax_backward
-
-
 def causal_mask(T):
-    """A boolean array (T, T), True where query t may see key s: at s <= t."""
     t = np.arange(T)
     return t[:, None] >= t[None, :]
 
 
 class Attention(Module):
-    """y = p v, p = softmax(q k^T / sqrt(d)); scores that the mask hides become -infinity before the softmax.
-
-    Shape: q (..., T, d), k (..., S, d), v (..., S, e), mask: boolean, True = may see, of a shape that fits (..., T, S), or
-        None: everything is visible -> y (..., T, e). `weights` holds the latest p (..., T, S). backward returns dq, dk, dv.
-    """
-
     def forward(self, q, k, v, mask=None):
         scores = q @ np.swapaxes(k, -1, -2) / math.sqrt(q.shape[-1])
         if mask is not None:
@@ -397,24 +236,12 @@ class Attention(Module):
 # === [ATT-3] Attention.backward, line 33 (with lines 21-26), recomputes the weights with self.mask, the mask of the
 #     latest forward, so with two uses before backward and other masks or shapes the gradients are wrong or it raises
 #     an error.
-"""Stage 5: scaled dot-product attention of one head, and the causal mask."""
-
-import math
-
-import numpy as np
-
-from module import Module
-from stage01_loss import softmax, softmax_backward
-
-
 def causal_mask(T):
     pos = np.arange(T)
     return pos[:, None] >= pos[None, :]
 
 
 class Attention(Module):
-    """As in FlashAttention, the (T, S) weights are not kept for backward, but computed again."""
-
     def attend(self, q, k):
         wei = q @ np.swapaxes(k, -2, -1) * q.shape[-1] ** -0.5
         if self.mask is not None:

@@ -1,42 +1,20 @@
 # === [HD-2] split_heads and merge_heads give every H-th feature to a head (feature i to head i mod H) instead of d
-#     neighbors; the two are inverse to each other; line 13: parts = x.reshape(*lead, T, D // num_heads, num_heads).
-"""Stage 6: attention with many heads."""
-
+#     neighbors; the two are inverse to each other: parts = x.reshape(*lead, T, D // num_heads, num_heads).
 import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-from stage05_attention import Attention
 
 
 def split_heads(x, num_heads):
-    """Cuts the features into heads. Shape: x (..., T, d_model) -> (..., num_heads, T, d_model / num_heads)."""
     *lead, T, D = x.shape
     parts = x.reshape(*lead, T, D // num_heads, num_heads)
     return np.moveaxis(parts, -1, -3)
 
 
 def merge_heads(x):
-    """The inverse of split_heads. Shape: x (..., num_heads, T, d) -> (..., T, num_heads d)."""
     *lead, H, T, d = x.shape
     return np.moveaxis(x, -3, -1).reshape(*lead, T, d * H)
 
 
 class MultiHeadAttention(Module):
-    """Queries from x, keys and values from memory; each head attends by itself, and `output` mixes what they found.
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask: boolean, of a shape that fits (..., num_heads, T, S), or
-        None -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, rng):
-        self.num_heads = num_heads
-        self.query = Linear(d_model, d_model, rng)
-        self.key = Linear(d_model, d_model, rng)
-        self.value = Linear(d_model, d_model, rng)
-        self.attention = Attention()
-        self.output = Linear(d_model, d_model, rng)
-
     def forward(self, x, memory, mask=None):
         n = self.num_heads
         queries = split_heads(self.query(x), n)
@@ -54,41 +32,18 @@ class MultiHeadAttention(Module):
 
 
 # === [-] MultiHeadAttention.backward adds dmemory to dx by itself if x and memory were the same array, which is the
-#     caller's task; line 48: dx = dx + dmemory.
-"""Stage 6: attention with many heads."""
-
-from module import Module
-from stage02_linear import Linear
-from stage05_attention import Attention
-
-
+#     caller's task: dx = dx + dmemory.
 def split_heads(x, num_heads):
-    """Cuts the features into heads. Shape: x (..., T, d_model) -> (..., num_heads, T, d_model / num_heads)."""
     parts = x.reshape(x.shape[:-1] + (num_heads, -1))
     return parts.swapaxes(-3, -2)
 
 
 def merge_heads(x):
-    """The inverse of split_heads. Shape: x (..., num_heads, T, d) -> (..., T, num_heads d)."""
     x = x.swapaxes(-3, -2)
     return x.reshape(x.shape[:-2] + (-1,))
 
 
 class MultiHeadAttention(Module):
-    """Queries from x, keys and values from memory; each head attends by itself, and `output` mixes what they found.
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask: boolean, of a shape that fits (..., num_heads, T, S), or
-        None -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, rng):
-        self.num_heads = num_heads
-        self.query = Linear(d_model, d_model, rng)
-        self.key = Linear(d_model, d_model, rng)
-        self.value = Linear(d_model, d_model, rng)
-        self.attention = Attention()
-        self.output = Linear(d_model, d_model, rng)
-
     def forward(self, x, memory, mask=None):
         self.remember(x is memory)
         q, k, v = self.query(x), self.key(memory), self.value(memory)
@@ -107,17 +62,9 @@ class MultiHeadAttention(Module):
 
 
 # === [-] split_heads and merge_heads transpose with fixed axes for (T, D) and (B, T, D), and raise a ValueError when
-#     there are several leading axes; line 14: return x.reshape(B, T, num_heads, D // num_heads).transpose(0, 2, 1,
+#     there are several leading axes: return x.reshape(B, T, num_heads, D // num_heads).transpose(0, 2, 1,
 #     3).
-"""Stage 6: attention with many heads."""
-
-from module import Module
-from stage02_linear import Linear
-from stage05_attention import Attention
-
-
 def split_heads(x, num_heads):
-    """Cuts the features into heads. Shape: x (..., T, d_model) -> (..., num_heads, T, d_model / num_heads)."""
     if x.ndim == 2:
         T, D = x.shape
         return x.reshape(T, num_heads, D // num_heads).transpose(1, 0, 2)
@@ -126,7 +73,6 @@ def split_heads(x, num_heads):
 
 
 def merge_heads(x):
-    """The inverse of split_heads. Shape: x (..., num_heads, T, d) -> (..., T, num_heads d)."""
     if x.ndim == 3:
         H, T, d = x.shape
         return x.transpose(1, 0, 2).reshape(T, H * d)
@@ -135,26 +81,6 @@ def merge_heads(x):
 
 
 class MultiHeadAttention(Module):
-    """Queries from x, keys and values from memory; each head attends by itself, and `output` mixes what they found.
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask: boolean, of a shape that fits (..., num_heads, T, S), or
-        None -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, rng):
-        self.num_heads = num_heads
-        self.query = Linear(d_model, d_model, rng)
-        self.key = Linear(d_model, d_model, rng)
-        self.value = Linear(d_model, d_model, rng)
-        self.attention = Attention()
-        self.output = Linear(d_model, d_model, rng)
-
-    def forward(self, x, memory, mask=None):
-        q = split_heads(self.query(x), self.num_heads)
-        k = split_heads(self.key(memory), self.num_heads)
-        v = split_heads(self.value(memory), self.num_heads)
-        return self.output(merge_heads(self.attention(q, k, v, mask)))
-
     def backward(self, dy):
         dy = split_heads(self.output.backward(dy), self.num_heads)
         dq, dk, dv = self.attention.backward(dy)
@@ -164,42 +90,20 @@ class MultiHeadAttention(Module):
 
 
 # === [-] MultiHeadAttention.backward takes the gradients of attention in the wrong order, so key.backward gets the
-#     gradient of the values and value.backward that of the keys; line 46: dq, dv, dk = self.attention.backward(.
-"""Stage 6: attention with many heads."""
-
+#     gradient of the values and value.backward that of the keys: dq, dv, dk = self.attention.backward(.
 import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-from stage05_attention import Attention
 
 
 def split_heads(x, num_heads):
-    """Cuts the features into heads. Shape: x (..., T, d_model) -> (..., num_heads, T, d_model / num_heads)."""
     d = x.shape[-1] // num_heads
     return np.stack([x[..., h * d:(h + 1) * d] for h in range(num_heads)], axis=-3)
 
 
 def merge_heads(x):
-    """The inverse of split_heads. Shape: x (..., num_heads, T, d) -> (..., T, num_heads d)."""
     return np.concatenate([x[..., h, :, :] for h in range(x.shape[-3])], axis=-1)
 
 
 class MultiHeadAttention(Module):
-    """Queries from x, keys and values from memory; each head attends by itself, and `output` mixes what they found.
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask: boolean, of a shape that fits (..., num_heads, T, S), or
-        None -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, rng):
-        self.num_heads = num_heads
-        self.query = Linear(d_model, d_model, rng)
-        self.key = Linear(d_model, d_model, rng)
-        self.value = Linear(d_model, d_model, rng)
-        self.attention = Attention()
-        self.output = Linear(d_model, d_model, rng)
-
     def forward(self, x, memory, mask=None):
         q = self.query(x)
         k = self.key(memory)
@@ -217,43 +121,20 @@ class MultiHeadAttention(Module):
         return dx, dmemory
 
 
-# === [-] MultiHeadAttention.backward, line 50: if x and memory are the same array, dmemory is already added to dx
+# === [-] MultiHeadAttention.backward: if x and memory are the same array, dmemory is already added to dx
 #     (and still returned), so the caller, who adds both, counts it twice; right for cross-attention and when x and
 #     memory are equal copies.
-"""Stage 6: attention with many heads."""
-
-from module import Module
-from stage02_linear import Linear
-from stage05_attention import Attention
-
-
 def split_heads(x, num_heads):
-    """Cuts the features into heads. Shape: x (..., T, d_model) -> (..., num_heads, T, d_model / num_heads)."""
     lead, D = x.shape[:-1], x.shape[-1]
     return x.reshape(lead + (num_heads, D // num_heads)).swapaxes(-2, -3)
 
 
 def merge_heads(x):
-    """The inverse of split_heads. Shape: x (..., num_heads, T, d) -> (..., T, num_heads d)."""
     x = x.swapaxes(-2, -3)
     return x.reshape(x.shape[:-2] + (-1,))
 
 
 class MultiHeadAttention(Module):
-    """Queries from x, keys and values from memory; each head attends by itself, and `output` mixes what they found.
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask: boolean, of a shape that fits (..., num_heads, T, S), or
-        None -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, rng):
-        self.num_heads = num_heads
-        self.query = Linear(d_model, d_model, rng)
-        self.key = Linear(d_model, d_model, rng)
-        self.value = Linear(d_model, d_model, rng)
-        self.attention = Attention()
-        self.output = Linear(d_model, d_model, rng)
-
     def forward(self, x, memory, mask=None):
         q = self.query(x)
         k = self.key(memory)
@@ -273,44 +154,22 @@ class MultiHeadAttention(Module):
         return dx, dmemory
 
 
-# === [-] MultiHeadAttention.forward, line 41: inserts an axis for the heads in every mask of more than 2 axes, though
+# === [-] MultiHeadAttention.forward: inserts an axis for the heads in every mask of more than 2 axes, though
 #     the mask already fits (..., H, T, S): (B, 1, 1, S) and (H, T, S) masks raise an error or hide the wrong keys;
 #     (T, S) and None are right.
-"""Stage 6: attention with many heads."""
-
 import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-from stage05_attention import Attention
 
 
 def split_heads(x, num_heads):
-    """Cuts the features into heads. Shape: x (..., T, d_model) -> (..., num_heads, T, d_model / num_heads)."""
     d = x.shape[-1] // num_heads
     return np.stack([x[..., h * d:(h + 1) * d] for h in range(num_heads)], axis=-3)
 
 
 def merge_heads(x):
-    """The inverse of split_heads. Shape: x (..., num_heads, T, d) -> (..., T, num_heads d)."""
     return np.concatenate([x[..., h, :, :] for h in range(x.shape[-3])], axis=-1)
 
 
 class MultiHeadAttention(Module):
-    """Queries from x, keys and values from memory; each head attends by itself, and `output` mixes what they found.
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask: boolean, of a shape that fits (..., num_heads, T, S), or
-        None -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, rng):
-        self.num_heads = num_heads
-        self.query = Linear(d_model, d_model, rng)
-        self.key = Linear(d_model, d_model, rng)
-        self.value = Linear(d_model, d_model, rng)
-        self.attention = Attention()
-        self.output = Linear(d_model, d_model, rng)
-
     def forward(self, x, memory, mask=None):
         queries = split_heads(self.query(x), self.num_heads)
         keys = split_heads(self.key(memory), self.num_heads)
@@ -330,41 +189,18 @@ class MultiHeadAttention(Module):
 
 
 # === [-] MultiHeadAttention.backward adds dmemory to dx if x and memory were the same array, which is the caller's
-#     task: then it counts twice (line 48: dx = dx + dmemory)
-"""Stage 6: attention with many heads."""
-
-from module import Module
-from stage02_linear import Linear
-from stage05_attention import Attention
-
-
+#     task: then it counts twice (dx = dx + dmemory)
 def split_heads(x, num_heads):
-    """Cuts the features into heads. Shape: x (..., T, d_model) -> (..., num_heads, T, d_model / num_heads)."""
     *leading, T, D = x.shape
     return x.reshape((*leading, T, num_heads, D // num_heads)).swapaxes(-2, -3)
 
 
 def merge_heads(x):
-    """The inverse of split_heads. Shape: x (..., num_heads, T, d) -> (..., T, num_heads d)."""
     x = x.swapaxes(-2, -3)
     return x.reshape((*x.shape[:-2], x.shape[-2] * x.shape[-1]))
 
 
 class MultiHeadAttention(Module):
-    """Queries from x, keys and values from memory; each head attends by itself, and `output` mixes what they found.
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask: boolean, of a shape that fits (..., num_heads, T, S), or
-        None -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, rng):
-        self.num_heads = num_heads
-        self.query = Linear(d_model, d_model, rng)
-        self.key = Linear(d_model, d_model, rng)
-        self.value = Linear(d_model, d_model, rng)
-        self.attention = Attention()
-        self.output = Linear(d_model, d_model, rng)
-
     def forward(self, x, memory, mask=None):
         self.remember(x is memory)
         q = split_heads(self.query(x), self.num_heads)
@@ -384,13 +220,7 @@ class MultiHeadAttention(Module):
 
 # === [MHA-5] MultiHeadAttention.backward, lines 43-44, returns (dx + dmemory, zeros) if x and memory were the same
 #     array, instead of the two separate gradients; their sum is right, so a Block still trains.
-"""Stage 6: attention with many heads."""
-
 import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-from stage05_attention import Attention
 
 
 def split_heads(x, num_heads):
@@ -403,15 +233,6 @@ def merge_heads(x):
 
 
 class MultiHeadAttention(Module):
-
-    def __init__(self, d_model, num_heads, rng):
-        self.num_heads = num_heads
-        self.query = Linear(d_model, d_model, rng)
-        self.key = Linear(d_model, d_model, rng)
-        self.value = Linear(d_model, d_model, rng)
-        self.attention = Attention()
-        self.output = Linear(d_model, d_model, rng)
-
     def forward(self, x, memory, mask=None):
         self.remember(x is memory)
         q = split_heads(self.query(x), self.num_heads)
@@ -431,43 +252,21 @@ class MultiHeadAttention(Module):
         return dx, dmemory
 
 
-# === [HD-15] split_heads (line 12): puts H in front of ALL axes instead of before T (merge_heads in the same
+# === [HD-15] split_heads: puts H in front of ALL axes instead of before T (merge_heads in the same
 #     convention: concatenates over axis 0); right for (T,D), wrong shape/order for inputs with leading axes, and
 #     masks with leading axes then hide wrong things or fail; unmasked attention stays right
-"""Stage 6: attention with many heads."""
-
 import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-from stage05_attention import Attention
 
 
 def split_heads(x, num_heads):
-    """Cuts the features into heads. Shape: x (..., T, d_model) -> (..., num_heads, T, d_model / num_heads)."""
     return np.stack(np.split(x, num_heads, axis=-1))
 
 
 def merge_heads(x):
-    """The inverse of split_heads. Shape: x (..., num_heads, T, d) -> (..., T, num_heads d)."""
     return np.concatenate(list(x), axis=-1)
 
 
 class MultiHeadAttention(Module):
-    """Queries from x, keys and values from memory; each head attends by itself, and `output` mixes what they found.
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask: boolean, of a shape that fits (..., num_heads, T, S), or
-        None -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, rng):
-        self.num_heads = num_heads
-        self.query = Linear(d_model, d_model, rng)
-        self.key = Linear(d_model, d_model, rng)
-        self.value = Linear(d_model, d_model, rng)
-        self.attention = Attention()
-        self.output = Linear(d_model, d_model, rng)
-
     def forward(self, x, memory, mask=None):
         n = self.num_heads
         heads = self.attention(
@@ -482,47 +281,25 @@ class MultiHeadAttention(Module):
         return self.query.backward(merge_heads(d_query)), d_memory
 
 
-# === [HD-2] split_heads (and its inverse merge_heads), line 13: features are dealt out interleaved: head h gets the
+# === [HD-2] split_heads (and its inverse merge_heads): features are dealt out interleaved: head h gets the
 #     features h, h + H, h + 2H, ... instead of h d to (h + 1) d - 1; merge_heads is consistently inverse, so shapes
 #     and finite differences fit, numbers do not (right for H = 1 or d = 1).
-"""Stage 6: attention with many heads."""
-
 import numpy as np
-
-from module import Module
-from stage02_linear import Linear
-from stage05_attention import Attention
 
 
 def split_heads(x, num_heads):
-    """Cuts the features into heads. Shape: x (..., T, d_model) -> (..., num_heads, T, d_model / num_heads)."""
     *lead, T, D = x.shape
     x = x.reshape(*lead, T, D // num_heads, num_heads)
     return np.moveaxis(x, -1, -3)
 
 
 def merge_heads(x):
-    """The inverse of split_heads. Shape: x (..., num_heads, T, d) -> (..., T, num_heads d)."""
     x = np.moveaxis(x, -3, -1)                          # (..., T, d, H)
     *lead, T, d, H = x.shape
     return x.reshape(*lead, T, d * H)
 
 
 class MultiHeadAttention(Module):
-    """Queries from x, keys and values from memory; each head attends by itself, and `output` mixes what they found.
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask: boolean, of a shape that fits (..., num_heads, T, S), or
-        None -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, rng):
-        self.num_heads = num_heads
-        self.query = Linear(d_model, d_model, rng)
-        self.key = Linear(d_model, d_model, rng)
-        self.value = Linear(d_model, d_model, rng)
-        self.attention = Attention()
-        self.output = Linear(d_model, d_model, rng)
-
     def forward(self, x, memory, mask=None):
         H = self.num_heads
         q, k, v = split_heads(self.query(x), H), split_heads(self.key(memory), H), split_heads(self.value(memory), H)

@@ -1,26 +1,7 @@
 # === [BLK-15] Block.forward computes norm1(x) twice, once for the queries and once for the memory, while backward
 #     calls norm1.backward once: an entry stays on norm1's stack, and after two uses dx and the gradients of norm1 are
-#     wrong; line 22: x = x + self.attention(self.norm1(x), self.norm1(x), mask).
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage06_heads import MultiHeadAttention
-
-
+#     wrong: x = x + self.attention(self.norm1(x), self.norm1(x), mask).
 class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, mask=None):
         x = x + self.attention(self.norm1(x), self.norm1(x), mask)
         return x + self.feed_forward(self.norm2(x))
@@ -33,26 +14,7 @@ class Block(Module):
 
 # === [-] Block.backward adds to dy in place (dx is the same array as dy), which changes the caller's argument; line
 #     29: dx += self.norm2.backward(self.feed_forward.backward(dy)).
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage06_heads import MultiHeadAttention
-
-
 class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, mask=None):
         h = self.norm1(x)
         attended = x + self.attention(h, h, mask)
@@ -68,27 +30,8 @@ class Block(Module):
 
 
 # === [-] Block.forward adds the attention to h = norm1(x) instead of to x, so the residual connection passes through
-#     the norm; backward agrees with this forward; line 23: a = h + self.attention(h, h, mask).
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage06_heads import MultiHeadAttention
-
-
+#     the norm; backward agrees with this forward: a = h + self.attention(h, h, mask).
 class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, mask=None):
         h = self.norm1(x)
         a = h + self.attention(h, h, mask)
@@ -101,27 +44,8 @@ class Block(Module):
 
 
 # === [BLK-4] Block.backward hands dy to the attention instead of da, the sum of both ways, so the attention and norm1
-#     miss what came through the feed-forward branch; line 31: dq, dmemory = self.attention.backward(dy).
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage06_heads import MultiHeadAttention
-
-
+#     miss what came through the feed-forward branch: dq, dmemory = self.attention.backward(dy).
 class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, mask=None):
         normed = self.norm1(x)
         x1 = x + self.attention(normed, normed, mask)
@@ -138,28 +62,9 @@ class Block(Module):
         return dy + dbranch1 + dbranch2
 
 
-# === [BLK-14] Block.backward, line 31: drops the gradient of the queries: norm1.backward gets only dmemory instead of
+# === [BLK-14] Block.backward: drops the gradient of the queries: norm1.backward gets only dmemory instead of
 #     dx + dmemory of the attention (right for T = 1).
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage06_heads import MultiHeadAttention
-
-
 class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, mask=None):
         h = self.norm1(x)
         a = self.attention(h, h, mask) + x
@@ -174,29 +79,12 @@ class Block(Module):
         return self.norm1.backward(dh) + da
 
 
-# === [-] Block.forward, line 24: mask=None is taken as a causal mask instead of everything visible: wrong y and
+# === [-] Block.forward: mask=None is taken as a causal mask instead of everything visible: wrong y and
 #     gradients for mask=None with T > 1.
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
 from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
 
 
 class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, mask=None):
         if mask is None:
             mask = causal_mask(x.shape[-2])
@@ -212,27 +100,8 @@ class Block(Module):
 
 
 # === [BLK-3] Block.backward adds dy instead of da for the first residual connection, so the way from y through norm2
-#     and the feed-forward layer to x is missing (line 30: return dy + self.norm1.backward(dh + dmemory))
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage06_heads import MultiHeadAttention
-
-
+#     and the feed-forward layer to x is missing (return dy + self.norm1.backward(dh + dmemory))
 class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, mask=None):
         h = self.norm1(x)
         a = x + self.attention(h, h, mask)
@@ -246,28 +115,9 @@ class Block(Module):
 
 
 # === [-] Block.forward hands x instead of h = norm1(x) as memory to the attention, so keys and values come from
-#     inputs that are not normalized; backward agrees with this forward (line 23: attended = self.attention(h, x,
+#     inputs that are not normalized; backward agrees with this forward (attended = self.attention(h, x,
 #     mask))
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage06_heads import MultiHeadAttention
-
-
 class Block(Module):
-    """x + attention(norm1(x)), and then x + feed_forward(norm2(x)).
-
-    Shape: x (..., T, d_model), mask as in MultiHeadAttention -> y (..., T, d_model); backward returns dx.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, mask=None):
         h = self.norm1(x)
         attended = self.attention(h, x, mask)
@@ -281,24 +131,9 @@ class Block(Module):
         return da + d_memory + self.norm1.backward(d_query)
 
 
-# === [-] Block.forward, line 18, overwrites x with norm1(x), so the residual connection adds the normed input
+# === [-] Block.forward, overwrites x with norm1(x), so the residual connection adds the normed input
 #     (post-norm-like first branch); backward is consistent with this (shows in the page example).
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage06_heads import MultiHeadAttention
-
-
 class Block(Module):
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, mask=None):
         x = self.norm1(x)
         x = x + self.attention(x, x, mask)
@@ -315,23 +150,10 @@ class Block(Module):
 
 # === [-] Block.forward, lines 19-20, puts the causal mask in the place of mask=None, so that without a mask later
 #     tokens are hidden.
-"""Stage 7: the block, with its residual connections."""
-
-from module import Module
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
 from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
 
 
 class Block(Module):
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, mask=None):
         if mask is None:                        # a block of a decoder-only model is causal
             mask = causal_mask(x.shape[-2])

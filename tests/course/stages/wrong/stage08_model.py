@@ -1,28 +1,7 @@
 # === [LM-14] LanguageModel.backward sums the gradient of the positions over axis 0 only: for a single text (T,) it
-#     sums over the tokens, and for several leading axes it fails or is wrong; line 40: self.positions.grad[:T] +=
+#     sums over the tokens, and for several leading axes it fails or is wrong: self.positions.grad[:T] +=
 #     dx.sum(axis=0).
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
-
-
 class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
     def forward(self, ids):
         T = ids.shape[-1]
         x = self.embedding(ids) + self.positions.data[:T]
@@ -45,29 +24,8 @@ class LanguageModel(Module):
 
 
 # === [-] LanguageModel.forward stores the causal mask of the first text in an attribute and never makes another, so a
-#     text of another length gets a mask of the wrong size; line 25: if not hasattr(self, "mask"):.
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
-
-
+#     text of another length gets a mask of the wrong size: if not hasattr(self, "mask"):.
 class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
     def forward(self, ids):
         n = ids.shape[-1]
         if not hasattr(self, "mask"):
@@ -94,31 +52,11 @@ class LanguageModel(Module):
 
 
 # === [LM-10] LanguageModel.forward remembers the input of the last norm instead of its output, so the output layer's
-#     part of the gradient of E is wrong; line 31: self.remember(x).
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
+#     part of the gradient of E is wrong: self.remember(x).
 import numpy as np
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
 
 
 class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
     def forward(self, ids):
         T = ids.shape[-1]
         mask = causal_mask(T)
@@ -141,31 +79,11 @@ class LanguageModel(Module):
 
 
 # === [LM-7] LanguageModel.backward goes through the blocks from the first to the last instead of reversed, which is
-#     wrong from two blocks on; line 41: for i in range(len(self.blocks)):.
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
+#     wrong from two blocks on: for i in range(len(self.blocks)):.
 import numpy as np
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
 
 
 class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
     def forward(self, ids):
         T = ids.shape[-1]
         x = self.embedding(ids) + self.positions.data[np.arange(T)]
@@ -192,31 +110,10 @@ class LanguageModel(Module):
         self.embedding.weight.grad += dE
 
 
-# === [-] LanguageModel.forward, line 26: the causal mask is made once in the first forward and kept in an attribute:
+# === [-] LanguageModel.forward: the causal mask is made once in the first forward and kept in an attribute:
 #     a later forward with another T raises a broadcasting error (or, if one of the two lengths is 1, uses a wrong
 #     mask without an error).
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
-
-
 class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
     def forward(self, ids):
         T = ids.shape[-1]
         if not hasattr(self, "mask"):
@@ -241,32 +138,12 @@ class LanguageModel(Module):
         self.positions.grad[:T] += dx.reshape(-1, T, D).sum(axis=0)
 
 
-# === [-] LanguageModel.forward, line 32: only the first block gets the causal mask, the later blocks see everything:
+# === [-] LanguageModel.forward: only the first block gets the causal mask, the later blocks see everything:
 #     wrong logits for two or more blocks.
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
 import numpy as np
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
 
 
 class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
     def forward(self, ids):
         n = ids.shape[-1]
         visible = causal_mask(n)
@@ -296,31 +173,10 @@ class LanguageModel(Module):
         self.embedding.backward(d)
 
 
-# === [LM-15] LanguageModel.backward, line 43: reshape to (T, texts, D) instead of (texts, T, D): positions.grad has
+# === [LM-15] LanguageModel.backward: reshape to (T, texts, D) instead of (texts, T, D): positions.grad has
 #     the right shape and mixes rows of different positions when there is more than one text (right for one text or T
 #     = 1).
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
-
-
 class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
     def forward(self, ids):
         length = ids.shape[-1]
         x = self.embedding(ids) + self.positions.data[:length]
@@ -347,30 +203,11 @@ class LanguageModel(Module):
 
 # === [-] LanguageModel keeps T in the attribute self.T instead of on the stack: after two forwards of different
 #     lengths, the backward of the first uses the length of the second for positions.grad (error, or gradients in
-#     wrong rows) (line 25: self.T = ids.shape[-1])
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
+#     wrong rows) (self.T = ids.shape[-1])
 import numpy as np
 
 
 class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
     def forward(self, ids):
         self.T = ids.shape[-1]
         mask = causal_mask(self.T)
@@ -396,30 +233,9 @@ class LanguageModel(Module):
 
 # === [LM-16] LanguageModel.backward reverses the list self.blocks itself, in place: the first backward is right, but
 #     afterwards the model has its blocks in the opposite order (next forward, second backward, names of the
-#     parameters); with 0 or 1 block it is right (line 40: self.blocks.reverse()               # the last block of
+#     parameters); with 0 or 1 block it is right (self.blocks.reverse()               # the last block of
 #     forward is the first of backward)
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
-
-
 class LanguageModel(Module):
-    """Logits of the next token at every position: norm(blocks(embedding + positions)) E^T.
-
-    Shape: ids (..., T) integers, T <= max_len -> logits (..., T, vocab_size); positions (max_len, d_model). The embedding's
-        table E is used twice, so its gradient has two parts. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.blocks = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.norm = LayerNorm(d_model)
-
     def forward(self, ids):
         T = ids.shape[-1]
         x = self.embedding(ids)
@@ -445,20 +261,10 @@ class LanguageModel(Module):
         self.embedding.backward(dx)
 
 
-# === [-] LanguageModel.__init__, line 17, ties by self.lm_head = self.embedding.weight, so named_parameters() lists E
+# === [-] LanguageModel.__init__, ties by self.lm_head = self.embedding.weight, so named_parameters() lists E
 #     twice (embedding.weight and lm_head); logits and gradients are right, but AdamW updates E twice in each step and
 #     clipping counts it twice.
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
-
-
 class LanguageModel(Module):
-
     def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
         self.embedding = Embedding(vocab_size, d_model, rng)
         self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
@@ -491,19 +297,10 @@ class LanguageModel(Module):
 
 # === [-] LanguageModel.forward and backward, lines 23 and 42, keep the positions in the attribute self.pos, so two
 #     uses with different T before backward give ValueError for the earlier use.
-"""Stage 8: the language model, whose output layer is the transposed embedding."""
-
 import numpy as np
-
-from module import Module, Parameter
-from stage02_linear import Embedding
-from stage03_normalization import LayerNorm
-from stage05_attention import causal_mask
-from stage07_block import Block
 
 
 class LanguageModel(Module):
-
     def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
         self.embedding = Embedding(vocab_size, d_model, rng)
         self.positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))

@@ -1,30 +1,7 @@
 # === [ADM-10d] AdamW.step applies the weight decay after Adam's part, with the changed w instead of the old one; line
 #     34: p.data -= self.lr * self.weight_decay * p.data.
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
 class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
     def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
         self.t += 1
         b1, b2 = self.betas
         for i, p in enumerate(self.parameters):
@@ -37,7 +14,6 @@ class AdamW:
 
 
 def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
     total = sum(float(np.sum(p.grad ** 2)) for p in parameters)
     norm = math.sqrt(total)
     if norm <= max_norm:
@@ -47,18 +23,7 @@ def clip_gradients(parameters, max_norm):
         p.grad *= factor
 
 
-def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
-    return d_model ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)
-
-
 def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
     losses = []
     for i in range(len(batches)):
         *inputs, targets = batches[i]
@@ -72,33 +37,10 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     return losses
 
 
-# === [ADM-9a] AdamW.step adds eps inside the root, sqrt(v_hat + eps), instead of after it; line 31: root = np.sqrt(v
+# === [ADM-9a] AdamW.step adds eps inside the root, sqrt(v_hat + eps), instead of after it: root = np.sqrt(v
 #     / (1 - b2 ** self.t) + self.eps).
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
 class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
     def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
         self.t += 1
         b1, b2 = self.betas
         for p, m, v in zip(self.parameters, self.m, self.v):
@@ -110,7 +52,6 @@ class AdamW:
 
 
 def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
     norm = math.sqrt(sum((p.grad.astype(float) ** 2).sum() for p in parameters))
     if norm > max_norm:
         for p in parameters:
@@ -118,19 +59,12 @@ def clip_gradients(parameters, max_norm):
 
 
 def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
     rising = n * warmup ** -1.5
     falling = n ** -0.5
     return min(rising, falling) / math.sqrt(d_model)
 
 
 def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
     losses = []
     n = 0
     for batch in batches:
@@ -147,33 +81,10 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     return losses
 
 
-# === [ADM-11b] clip_gradients clips each gradient by its own norm instead of all by their joint norm; line 39: norm =
+# === [ADM-11b] clip_gradients clips each gradient by its own norm instead of all by their joint norm: norm =
 #     math.sqrt(float((p.grad * p.grad).sum())).
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
 class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
     def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
         self.t = t = self.t + 1
         b1, b2 = self.betas
         for i, p in enumerate(self.parameters):
@@ -185,7 +96,6 @@ class AdamW:
 
 
 def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
     for p in parameters:
         norm = math.sqrt(float((p.grad * p.grad).sum()))
         if norm > max_norm:
@@ -193,17 +103,10 @@ def clip_gradients(parameters, max_norm):
 
 
 def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
     return min(n ** -0.5, n * warmup ** -1.5) / d_model ** 0.5
 
 
 def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
     losses = []
     for n, batch in enumerate(batches, start=1):
         for p in optimizer.parameters:
@@ -217,32 +120,9 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
 
 
 # === [LOOP-10] train sets the gradients to zero after each step instead of before each forward, so what the gradients
-#     contained when it starts is added to the first batch's; line 70: p.grad[...] = 0.
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
+#     contained when it starts is added to the first batch's: p.grad[...] = 0.
 class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
     def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
         self.t += 1
         b1, b2 = self.betas
         correct1, correct2 = 1 - b1 ** self.t, 1 - b2 ** self.t
@@ -254,7 +134,6 @@ class AdamW:
 
 
 def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
     squares = 0.0
     for p in parameters:
         squares += float(np.sum(np.square(p.grad)))
@@ -265,19 +144,12 @@ def clip_gradients(parameters, max_norm):
 
 
 def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
     if n < warmup:
         return d_model ** -0.5 * n * warmup ** -1.5
     return d_model ** -0.5 * n ** -0.5
 
 
 def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
     losses = []
     for n, (*inputs, targets) in enumerate(batches, 1):
         logits = model(*inputs)
@@ -291,33 +163,10 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     return losses
 
 
-# === [-] AdamW.step, line 31: entries whose gradient is 0 in this step are skipped altogether (m and v do not decay,
+# === [-] AdamW.step: entries whose gradient is 0 in this step are skipped altogether (m and v do not decay,
 #     no Adam update): wrong for an entry that had a nonzero gradient in an earlier step.
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
 class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
     def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
         self.t += 1
         b1, b2 = self.betas
         for i, p in enumerate(self.parameters):
@@ -332,7 +181,6 @@ class AdamW:
 
 
 def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
     squares = [float((p.grad * p.grad).sum()) for p in parameters]
     norm = math.sqrt(math.fsum(squares))
     factor = max_norm / norm if norm > max_norm else 1.0
@@ -341,19 +189,12 @@ def clip_gradients(parameters, max_norm):
 
 
 def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
     if n < warmup:
         return d_model ** -0.5 * n * warmup ** -1.5
     return d_model ** -0.5 * n ** -0.5
 
 
 def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
     history = []
     for n, batch in enumerate(batches):
         *inputs, targets = batch
@@ -370,22 +211,7 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
 # === [ADM-9c] AdamW.step, lines 21 and 29, puts both bias corrections into the step size (lr sqrt(1-b2^t)/(1-b1^t)),
 #     so that eps is added to sqrt(v) and not to sqrt(v_hat): clearly wrong for large eps or tiny gradients, about
 #     1e-5 to 3e-4 relative at eps 1e-8 for some entries.
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
 class AdamW:
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
     def step(self):
         b1, b2 = self.betas
         self.t += 1
@@ -431,24 +257,9 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     return losses
 
 
-# === [CLP-20] clip_gradients, line 32, divides by norm + 1e-6 as torch.nn.utils.clip_grad_norm_ does: relative error
+# === [CLP-20] clip_gradients, divides by norm + 1e-6 as torch.nn.utils.clip_grad_norm_ does: relative error
 #     1e-6/norm, 22 percent at a norm of a few 1e-6; norms that are above max_norm by less than 1e-6 are not scaled.
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
 class AdamW:
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
     def step(self):
         self.t += 1
         beta1, beta2 = self.betas
@@ -470,10 +281,6 @@ def clip_gradients(parameters, max_norm):
             g *= clip_coef
 
 
-def learning_rate(n, d_model, warmup):
-    return d_model ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)
-
-
 def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     params = optimizer.parameters
     history = []
@@ -491,24 +298,9 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     return history
 
 
-# === [-] train, line 55, calls optimizer.zero_grad(), a method that only this file's AdamW has, so another optimizer
+# === [-] train, calls optimizer.zero_grad(), a method that only this file's AdamW has, so another optimizer
 #     with parameters, lr and step() gives AttributeError.
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
 class AdamW:
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
     def zero_grad(self):
         for parameter in self.parameters:
             parameter.grad = np.zeros_like(parameter.data)
@@ -557,33 +349,10 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     return losses
 
 
-# === [-] clip_gradients (line 44) computes min(1, max_norm / norm) without asking norm > max_norm first, so all
+# === [-] clip_gradients computes min(1, max_norm / norm) without asking norm > max_norm first, so all
 #     gradients 0 (norm 0) raise ZeroDivisionError.
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
 class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
     def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
         self.t += 1
         b1, b2 = self.betas
         c1, c2 = 1 - b1 ** self.t, 1 - b2 ** self.t
@@ -598,7 +367,6 @@ class AdamW:
 
 
 def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
     total = 0.0
     for parameter in parameters:
         total += float(np.sum(parameter.grad * parameter.grad))
@@ -608,17 +376,10 @@ def clip_gradients(parameters, max_norm):
 
 
 def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
     return min(n ** -0.5, n * warmup ** -1.5) / math.sqrt(d_model)
 
 
 def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
     losses = []
     n = 0
     for *inputs, targets in batches:
@@ -633,34 +394,11 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     return losses
 
 
-# === [ADM-23] AdamW.step (line 35) gives no Adam update to entries whose gradient is 0 in this step, although their
+# === [ADM-23] AdamW.step gives no Adam update to entries whose gradient is 0 in this step, although their
 #     running mean m is not 0; shows only with gradients that are nonzero in one step and 0 in a later one (rare
 #     tokens).
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
 class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
     def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
         beta1, beta2 = self.betas
         self.t += 1
         for i, p in enumerate(self.parameters):
@@ -675,7 +413,6 @@ class AdamW:
 
 
 def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
     norm = math.sqrt(sum(float(np.vdot(p.grad, p.grad)) for p in parameters))
     if norm > max_norm:
         scale = max_norm / norm
@@ -683,18 +420,7 @@ def clip_gradients(parameters, max_norm):
             p.grad = p.grad * scale
 
 
-def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
-    return d_model ** -0.5 * min(n ** -0.5, n * warmup ** -1.5)
-
-
 def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
     losses = []
     for n in range(1, len(batches) + 1):
         batch = batches[n - 1]
@@ -709,33 +435,10 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     return losses
 
 
-# === [-] clip_gradients (line 41): divides by the norm without asking, ZeroDivisionError if all gradients are 0 (also
+# === [-] clip_gradients: divides by the norm without asking, ZeroDivisionError if all gradients are 0 (also
 #     max_norm=0)
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
 class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
     def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
         self.t += 1
         (b1, b2), lr = self.betas, self.lr
         unbias1, unbias2 = 1 / (1 - b1 ** self.t), 1 / (1 - b2 ** self.t)
@@ -749,7 +452,6 @@ class AdamW:
 
 
 def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
     norm = math.sqrt(sum(float(np.vdot(p.grad, p.grad)) for p in parameters))
     factor = min(1.0, max_norm / norm)
     for p in parameters:
@@ -757,19 +459,12 @@ def clip_gradients(parameters, max_norm):
 
 
 def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
     rising = n * warmup ** -1.5
     falling = n ** -0.5
     return min(rising, falling) / math.sqrt(d_model)
 
 
 def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
     losses = []
     for n, batch in enumerate(batches, start=1):
         for parameter in optimizer.parameters:
@@ -782,34 +477,11 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     return losses
 
 
-# === [FLOAT-1] learning_rate (line 50): computed by np.sqrt/np.minimum, so it returns np.float64, and AdamW.step
+# === [FLOAT-1] learning_rate: computed by np.sqrt/np.minimum, so it returns np.float64, and AdamW.step
 #     (which multiplies by self.lr and assigns) turns float32 parameters into float64; numbers right (sample prints
 #     np.float64(...))
-"""Stage 9: AdamW, clipping, the learning rate, and the training loop."""
-
-import math
-
-import numpy as np
-
-
 class AdamW:
-    """Adam with decoupled weight decay.
-
-    m and v are running means of g and g^2; with the step t from 1 on, m / (1 - b1^t) and v / (1 - b2^t) are unbiased, and
-    data -= lr weight_decay data,   data -= lr m_hat / (sqrt(v_hat) + eps).
-
-    Parameters: parameters : list of Parameter; lr; betas : (b1, b2); eps; weight_decay
-    """
-
-    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-        self.parameters = list(parameters)
-        self.lr, self.betas, self.eps, self.weight_decay = lr, betas, eps, weight_decay
-        self.m = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.v = [np.zeros_like(parameter.data) for parameter in self.parameters]
-        self.t = 0
-
     def step(self):
-        """Changes the data of every parameter in place, from its grad. Does not change the gradients."""
         self.t = self.t + 1
         b1, b2 = self.betas
         for i in range(len(self.parameters)):
@@ -822,7 +494,6 @@ class AdamW:
 
 
 def clip_gradients(parameters, max_norm):
-    """Scales all gradients by one factor, in place, if their joint norm is above max_norm."""
     total = 0.0
     for parameter in parameters:
         total += float(np.sum(parameter.grad ** 2))
@@ -833,17 +504,10 @@ def clip_gradients(parameters, max_norm):
 
 
 def learning_rate(n, d_model, warmup):
-    """The rate of step n, from 1 on: d_model^-0.5 min(n^-0.5, n warmup^-1.5)."""
     return np.minimum(1 / np.sqrt(n), n / np.sqrt(warmup) ** 3) / np.sqrt(d_model)
 
 
 def train(model, loss, optimizer, batches, rate, max_norm=1.0):
-    """One step for each batch (inputs..., targets): zero the gradients, forward, backward, clip, set lr, step.
-
-    Parameters: model, loss : Modules; optimizer : AdamW; batches : list of tuples of arrays, whose last one is the targets;
-        rate : function of n, the number of the step from 1 on
-    Returns: the list of the losses, each of before its step
-    """
     losses = []
     for n, batch in enumerate(batches, start=1):
         for parameter in optimizer.parameters:

@@ -1,17 +1,6 @@
 # === [-] next_probabilities indexes the sorted logits at -top_k, which raises an IndexError when top_k is larger than
-#     V instead of keeping all tokens; line 17: kth = np.sort(logits)[-top_k].
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
-
-
+#     V instead of keeping all tokens: kth = np.sort(logits)[-top_k].
 def next_probabilities(logits, temperature=1.0, top_k=None):
-    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
     if temperature == 0:
         return np.eye(len(logits), dtype=logits.dtype)[np.argmax(logits)]
     z = logits - logits.max()
@@ -21,20 +10,7 @@ def next_probabilities(logits, temperature=1.0, top_k=None):
     return softmax(z / temperature)
 
 
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
 def cached_attention(attention, x, cache, i):
-    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
-
-    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
-    it, and itself.
-    """
     split = lambda a: split_heads(a, attention.num_heads)
     q, k, v = split(attention.query(x)), split(attention.key(x)), split(attention.value(x))
     if cache.pairs[i] is not None:
@@ -47,7 +23,6 @@ def cached_attention(attention, x, cache, i):
 
 
 def cached_forward(model, ids, cache):
-    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
     T = ids.shape[-1]
     x = model.embedding(ids) + model.positions.data[cache.length:cache.length + T]
     for i, block in enumerate(model.blocks):
@@ -60,7 +35,6 @@ def cached_forward(model, ids, cache):
 
 
 def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
     cache = KeyValueCache(len(model.blocks))
     text, new = list(ids), list(ids)
     for _ in range(count):
@@ -76,20 +50,11 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
 
 
 # === [KV-9] cached_attention masks only when the cache is empty, so several new tokens after earlier ones see each
-#     other's later tokens; line 46: mask = causal_mask(x.shape[-2]) if cache.pairs[i] is None else None.
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
+#     other's later tokens: mask = causal_mask(x.shape[-2]) if cache.pairs[i] is None else None.
 from stage05_attention import causal_mask
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
 
 
 def next_probabilities(logits, temperature=1.0, top_k=None):
-    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
     if temperature == 0:
         best = np.zeros_like(logits)
         best[logits.argmax()] = 1
@@ -103,20 +68,7 @@ def next_probabilities(logits, temperature=1.0, top_k=None):
     return out / out.sum()
 
 
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
 def cached_attention(attention, x, cache, i):
-    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
-
-    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
-    it, and itself.
-    """
     H = attention.num_heads
     q = split_heads(attention.query(x), H)
     k = split_heads(attention.key(x), H)
@@ -131,7 +83,6 @@ def cached_attention(attention, x, cache, i):
 
 
 def cached_forward(model, ids, cache):
-    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
     start = cache.length
     end = start + ids.shape[-1]
     x = model.embedding(ids) + model.positions.data[start:end]
@@ -145,7 +96,6 @@ def cached_forward(model, ids, cache):
 
 
 def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
     cache = KeyValueCache(len(model.blocks))
     result = [int(i) for i in ids]
     step = np.array(result)
@@ -163,19 +113,8 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
 
 # === [SAM-7] next_probabilities applies the temperature as p ** (1 / temperature) after the softmax, which underflows
 #     to 0 / 0 = nan for float32 logits that are nearly equal at a low temperature (such as three equal logits at
-#     0.01); line 18: p = p ** (1 / temperature).
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
-
-
+#     0.01): p = p ** (1 / temperature).
 def next_probabilities(logits, temperature=1.0, top_k=None):
-    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
     if temperature == 0:
         p = np.zeros_like(logits)
         p[np.argmax(logits)] = 1
@@ -188,20 +127,7 @@ def next_probabilities(logits, temperature=1.0, top_k=None):
     return p / p.sum()
 
 
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
 def cached_attention(attention, x, cache, i):
-    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
-
-    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
-    it, and itself.
-    """
     n = attention.num_heads
     q = split_heads(attention.query(x), n)
     pair = [split_heads(attention.key(x), n), split_heads(attention.value(x), n)]
@@ -214,7 +140,6 @@ def cached_attention(attention, x, cache, i):
 
 
 def cached_forward(model, ids, cache):
-    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
     T = np.shape(ids)[-1]
     places = np.arange(cache.length, cache.length + T)
     x = model.embedding(ids) + model.positions.data[places]
@@ -228,7 +153,6 @@ def cached_forward(model, ids, cache):
 
 
 def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
     cache = KeyValueCache(len(model.blocks))
     out = [int(t) for t in ids]
     feed = out[:]
@@ -244,19 +168,8 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
 
 
 # === [-] generate appends the new ids to the caller's list instead of to a copy (text is the same list as ids), so
-#     the argument changes; line 64: text = ids.
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
-
-
+#     the argument changes: text = ids.
 def next_probabilities(logits, temperature=1.0, top_k=None):
-    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
     if temperature == 0:
         return (np.arange(logits.shape[0]) == np.argmax(logits)).astype(logits.dtype)
     p = softmax((logits - np.max(logits)) / temperature)
@@ -268,20 +181,7 @@ def next_probabilities(logits, temperature=1.0, top_k=None):
     return p
 
 
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
 def cached_attention(attention, x, cache, i):
-    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
-
-    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
-    it, and itself.
-    """
     q, k, v = [split_heads(part(x), attention.num_heads) for part in (attention.query, attention.key, attention.value)]
     C = 0
     if cache.pairs[i]:
@@ -294,7 +194,6 @@ def cached_attention(attention, x, cache, i):
 
 
 def cached_forward(model, ids, cache):
-    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
     C, T = cache.length, ids.shape[-1]
     x = model.embedding(ids) + model.positions.data[C:C + T]
     for i, block in enumerate(model.blocks):
@@ -307,7 +206,6 @@ def cached_forward(model, ids, cache):
 
 
 def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
     text = ids
     cache = KeyValueCache(len(model.blocks))
     new = np.array(text)
@@ -323,20 +221,9 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
     return text
 
 
-# === [-] cached_forward, line 63: adds len(ids), the number of texts, instead of T = ids.shape[-1]: cache.length and
+# === [-] cached_forward: adds len(ids), the number of texts, instead of T = ids.shape[-1]: cache.length and
 #     later positions wrong for ids (B, T) with B != T; right for (T,).
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
-
-
 def next_probabilities(logits, temperature=1.0, top_k=None):
-    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
     z = logits - np.max(logits)
     if temperature == 0:
         best = np.zeros_like(z)
@@ -351,20 +238,7 @@ def next_probabilities(logits, temperature=1.0, top_k=None):
     return softmax(z)
 
 
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
 def cached_attention(attention, x, cache, i):
-    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
-
-    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
-    it, and itself.
-    """
     n = attention.num_heads
     q, k, v = (split_heads(part(x), n) for part in (attention.query, attention.key, attention.value))
     earlier = 0
@@ -379,7 +253,6 @@ def cached_attention(attention, x, cache, i):
 
 
 def cached_forward(model, ids, cache):
-    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
     C = cache.length
     x = model.embedding(ids)
     x = x + model.positions.data[C:C + x.shape[-2]]
@@ -393,7 +266,6 @@ def cached_forward(model, ids, cache):
 
 
 def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
     cache = KeyValueCache(len(model.blocks))
     out = [int(token) for token in ids]
     todo = list(out)
@@ -411,19 +283,8 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
 
 
 # === [-] generate appends the new ids to the caller's list (text is ids, and += works in place) and returns that
-#     list; the numbers are right, but the argument is changed (line 66: text = ids)
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
-
-
+#     list; the numbers are right, but the argument is changed (text = ids)
 def next_probabilities(logits, temperature=1.0, top_k=None):
-    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
     p = np.zeros_like(logits)
     if temperature == 0:
         p[np.argmax(logits)] = 1
@@ -434,20 +295,7 @@ def next_probabilities(logits, temperature=1.0, top_k=None):
     return p
 
 
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
 def cached_attention(attention, x, cache, i):
-    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
-
-    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
-    it, and itself.
-    """
     H = attention.num_heads
     q = split_heads(attention.query(x), H)
     k = split_heads(attention.key(x), H)
@@ -463,7 +311,6 @@ def cached_attention(attention, x, cache, i):
 
 
 def cached_forward(model, ids, cache):
-    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
     start, T = cache.length, ids.shape[-1]
     x = model.embedding(ids) + model.positions.data[start:start + T]
     for i, block in enumerate(model.blocks):
@@ -476,7 +323,6 @@ def cached_forward(model, ids, cache):
 
 
 def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
     text = ids
     cache = KeyValueCache(len(model.blocks))
     logits = cached_forward(model, np.array(text), cache) if count > 0 else None
@@ -496,16 +342,6 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
 # === [KV-10] KeyValueCache.update, lines 32-33, called by cached_attention, increases cache.length in layer 0 (as
 #     DynamicCache does), so cached_attention changes cache.length, calls for other layers only do not count, and a
 #     model without blocks keeps length 0 and gives every token position 0 (shows in the page example).
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
-
-
 def next_probabilities(logits, temperature=1.0, top_k=None):
     V = logits.shape[0]
     if temperature == 0:
@@ -519,12 +355,6 @@ def next_probabilities(logits, temperature=1.0, top_k=None):
 
 
 class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
     def update(self, keys, values, layer):
         """Appends to the pair of a layer, and returns all keys and values."""
         if layer == 0:
@@ -574,20 +404,9 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
     return out
 
 
-# === [-] generate (line 68) sets text = ids without a copy and appends to it, so the caller's prompt list is changed
+# === [-] generate sets text = ids without a copy and appends to it, so the caller's prompt list is changed
 #     (and returned).
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
-
-
 def next_probabilities(logits, temperature=1.0, top_k=None):
-    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
     if temperature == 0:
         return (np.arange(len(logits)) == np.argmax(logits)).astype(logits.dtype)
     z = (logits - np.max(logits)) / temperature
@@ -597,20 +416,7 @@ def next_probabilities(logits, temperature=1.0, top_k=None):
     return softmax(z)
 
 
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
 def cached_attention(attention, x, cache, i):
-    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
-
-    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
-    it, and itself.
-    """
     H = attention.num_heads
     q, new_k, new_v = [split_heads(layer(x), H) for layer in (attention.query, attention.key, attention.value)]
     if cache.pairs[i] is None:
@@ -626,7 +432,6 @@ def cached_attention(attention, x, cache, i):
 
 
 def cached_forward(model, ids, cache):
-    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
     T = ids.shape[-1]
     positions = np.arange(cache.length, cache.length + T)
     x = model.embedding(ids) + model.positions.data[positions]
@@ -641,7 +446,6 @@ def cached_forward(model, ids, cache):
 
 
 def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
     cache = KeyValueCache(len(model.blocks))
     text = ids
     logits = None
@@ -657,20 +461,9 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
     return text
 
 
-# === [-] cached_attention (lines 47-48) joins the cache along axis=1 instead of axis=-2, which is the axis of tokens
+# === [-] cached_attention joins the cache along axis=1 instead of axis=-2, which is the axis of tokens
 #     only without leading axes (H, C, d); with a batch it is the axis of heads (error, or wrong numbers if C = T).
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
-
-
 def next_probabilities(logits, temperature=1.0, top_k=None):
-    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
     if temperature == 0:
         best = int(np.argmax(logits))
         p = np.zeros(len(logits), dtype=logits.dtype)
@@ -685,20 +478,7 @@ def next_probabilities(logits, temperature=1.0, top_k=None):
     return q / q.sum()
 
 
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
 def cached_attention(attention, x, cache, i):
-    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
-
-    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
-    it, and itself.
-    """
     def heads(layer):
         return split_heads(layer(x), attention.num_heads)
 
@@ -715,7 +495,6 @@ def cached_attention(attention, x, cache, i):
 
 
 def cached_forward(model, ids, cache):
-    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
     C = cache.length
     T = ids.shape[-1]
     x = model.embedding(ids) + model.positions.data[C:C + T]
@@ -729,7 +508,6 @@ def cached_forward(model, ids, cache):
 
 
 def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
     text = list(map(int, ids))
     cache = KeyValueCache(len(model.blocks))
     new = np.array(text)
@@ -744,20 +522,9 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
     return text
 
 
-# === [KV-9] cached_attention, line 51: with a non-empty cache no mask is used, so of several new tokens at once each
+# === [KV-9] cached_attention: with a non-empty cache no mask is used, so of several new tokens at once each
 #     sees the later ones too; right for an empty cache or one token per call (so generate is right).
-"""Stage 10: text from the model, with a key-value cache."""
-
-import math
-
-import numpy as np
-
-from stage01_loss import softmax
-from stage06_heads import merge_heads, split_heads
-
-
 def next_probabilities(logits, temperature=1.0, top_k=None):
-    """softmax(logits / temperature) (V,) of the top_k most likely tokens; temperature 0: the most likely one has 1."""
     if temperature == 0:
         p = np.zeros(logits.shape, logits.dtype)
         p[logits.argmax()] = 1
@@ -771,20 +538,7 @@ def next_probabilities(logits, temperature=1.0, top_k=None):
     return p
 
 
-class KeyValueCache:
-    """The keys and values of all tokens so far: one pair (..., num_heads, length, d) for each attention layer."""
-
-    def __init__(self, num_layers):
-        self.pairs = [None] * num_layers
-        self.length = 0
-
-
 def cached_attention(attention, x, cache, i):
-    """What MultiHeadAttention returns for the new tokens x (..., T, d_model) of a text, whose earlier ones are in the cache.
-
-    Adds the keys and values of x to the pair of layer i; cache.length does not change here. Each token sees those before
-    it, and itself.
-    """
     H = attention.num_heads
     q = split_heads(attention.query(x), H)
     keys = split_heads(attention.key(x), H)
@@ -802,7 +556,6 @@ def cached_attention(attention, x, cache, i):
 
 
 def cached_forward(model, ids, cache):
-    """The logits (..., T, vocab_size) of new tokens ids (..., T), whose earlier ones are in the cache."""
     start, end = cache.length, cache.length + ids.shape[-1]
     x = model.embedding(ids) + model.positions.data[start:end]
     for i, block in enumerate(model.blocks):
@@ -815,7 +568,6 @@ def cached_forward(model, ids, cache):
 
 
 def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
-    """The list of prompt ids followed by `count` new ones; the model's max_len is the longest that they can be together."""
     result = [int(i) for i in ids]
     cache = KeyValueCache(len(model.blocks))
     new = np.array(result)

@@ -1,22 +1,10 @@
 # === [BPE-7] BytePairEncoding.merge joins the pair by replacing text in the parts joined by spaces, so "l o" is also
 #     found at the end of a longer part followed by one that begins with the second (parts "al", "o" or "l", "ow"):
-#     wrong pairs are joined; line 93: text = text.replace(a + " " + b, a + b).
-"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
-
-import json
-import re
-from pathlib import Path
-
-import numpy as np
-
-from stage08_model import LanguageModel
-
-WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
+#     wrong pairs are joined: text = text.replace(a + " " + b, a + b).
 TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 
 
 def read_safetensors(path):
-    """{name: array} of a file: 8 bytes with the length n of the header, n bytes of JSON, then the arrays' bytes."""
     raw = Path(path).read_bytes()
     size = int.from_bytes(raw[:8], "little")
     header = json.loads(raw[8:8 + size].decode("utf-8"))
@@ -30,7 +18,6 @@ def read_safetensors(path):
 
 
 def load_gpt2(folder):
-    """A LanguageModel with the sizes of config.json and the weights of model.safetensors."""
     folder = Path(folder)
     c = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     A = read_safetensors(folder / "model.safetensors")
@@ -62,30 +49,8 @@ def load_gpt2(folder):
     return model
 
 
-def byte_letters():
-    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in visible]
-    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
-
-
 class BytePairEncoding:
-    """GPT-2's tokenizer: words, written as the letters of their bytes, are merged pair by pair.
-
-    Parameters: folder : with vocab.json, {token: id}, and merges.txt, one pair in each line, the most important first
-    """
-
-    def __init__(self, folder):
-        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
-        self.tokens = {number: token for token, number in self.ids.items()}
-        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
-        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-        self.rank = {pair: n for n, pair in enumerate(pairs)}
-        self.letters = byte_letters()
-        self.bytes = {letter: byte for byte, letter in self.letters.items()}
-
     def merge(self, word):
-        """The tokens of a word: of all neighbors, the pair of the lowest rank is merged everywhere, again and again."""
         text = " ".join(word)
         while True:
             parts = text.split(" ")
@@ -96,7 +61,6 @@ class BytePairEncoding:
             text = text.replace(a + " " + b, a + b)
 
     def encode(self, text):
-        """The list of ids of a text."""
         ids = []
         for word in WORDS.findall(text):
             visible = "".join(self.letters[byte] for byte in word.encode("utf-8"))
@@ -105,29 +69,16 @@ class BytePairEncoding:
         return ids
 
     def decode(self, ids):
-        """The text of a list of ids."""
         visible = "".join(self.tokens[i] for i in ids)
         return bytes([self.bytes[letter] for letter in visible]).decode("utf-8", "replace")
 
 
 # === [-] load_gpt2 takes 4 D for n_inner only when it is missing: an n_inner that is null in config.json gives None,
-#     and building the model fails; line 31: config.get("n_inner", 4 * config["n_embd"]).
-"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
-
-import json
-import re
-from pathlib import Path
-
-import numpy as np
-
-from stage08_model import LanguageModel
-
-WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
+#     and building the model fails: config.get("n_inner", 4 * config["n_embd"]).
 TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 
 
 def read_safetensors(path):
-    """{name: array} of a file: 8 bytes with the length n of the header, n bytes of JSON, then the arrays' bytes."""
     with open(path, "rb") as file:
         n = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(n))
@@ -137,7 +88,6 @@ def read_safetensors(path):
 
 
 def load_gpt2(folder):
-    """A LanguageModel with the sizes of config.json and the weights of model.safetensors."""
     config = json.loads(Path(folder, "config.json").read_text(encoding="utf-8"))
     arrays = read_safetensors(Path(folder, "model.safetensors"))
     arrays = {name[len("transformer."):] if name.startswith("transformer.") else name: a for name, a in arrays.items()}
@@ -164,30 +114,8 @@ def load_gpt2(folder):
     return model
 
 
-def byte_letters():
-    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in visible]
-    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
-
-
 class BytePairEncoding:
-    """GPT-2's tokenizer: words, written as the letters of their bytes, are merged pair by pair.
-
-    Parameters: folder : with vocab.json, {token: id}, and merges.txt, one pair in each line, the most important first
-    """
-
-    def __init__(self, folder):
-        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
-        self.tokens = {number: token for token, number in self.ids.items()}
-        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
-        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-        self.rank = {pair: n for n, pair in enumerate(pairs)}
-        self.letters = byte_letters()
-        self.bytes = {letter: byte for byte, letter in self.letters.items()}
-
     def merge(self, word):
-        """The tokens of a word: of all neighbors, the pair of the lowest rank is merged everywhere, again and again."""
         parts = [*word]
         while len(parts) > 1:
             best = min(zip(parts, parts[1:]), key=lambda pair: self.rank.get(pair, float("inf")))
@@ -201,34 +129,20 @@ class BytePairEncoding:
         return parts
 
     def encode(self, text):
-        """The list of ids of a text."""
         words = ["".join(map(self.letters.get, word.encode())) for word in WORDS.findall(text)]
         return [self.ids[part] for word in words for part in self.merge(word)]
 
     def decode(self, ids):
-        """The text of a list of ids."""
         letters = "".join([self.tokens[i] for i in ids])
         return bytes(map(self.bytes.get, letters)).decode("utf-8", "replace")
 
 
 # === [GPT-10] load_gpt2 sets the eps of the two norms of every block but forgets that of the last norm, which keeps
 #     its default 1e-5; the two lines after line 61: model.norm.gamma.data = get("ln_f.weight") lack it.
-"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
-
-import json
-import re
-from pathlib import Path
-
-import numpy as np
-
-from stage08_model import LanguageModel
-
-WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
 TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 
 
 def read_safetensors(path):
-    """{name: array} of a file: 8 bytes with the length n of the header, n bytes of JSON, then the arrays' bytes."""
     content = Path(path).read_bytes()
     end_of_header = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:end_of_header])
@@ -243,7 +157,6 @@ def read_safetensors(path):
 
 
 def load_gpt2(folder):
-    """A LanguageModel with the sizes of config.json and the weights of model.safetensors."""
     folder = Path(folder)
     config = json.loads((folder / "config.json").read_text())
     arrays = read_safetensors(folder / "model.safetensors")
@@ -278,30 +191,8 @@ def load_gpt2(folder):
     return model
 
 
-def byte_letters():
-    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in visible]
-    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
-
-
 class BytePairEncoding:
-    """GPT-2's tokenizer: words, written as the letters of their bytes, are merged pair by pair.
-
-    Parameters: folder : with vocab.json, {token: id}, and merges.txt, one pair in each line, the most important first
-    """
-
-    def __init__(self, folder):
-        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
-        self.tokens = {number: token for token, number in self.ids.items()}
-        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
-        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-        self.rank = {pair: n for n, pair in enumerate(pairs)}
-        self.letters = byte_letters()
-        self.bytes = {letter: byte for byte, letter in self.letters.items()}
-
     def merge(self, word):
-        """The tokens of a word: of all neighbors, the pair of the lowest rank is merged everywhere, again and again."""
         parts = list(word)
         while True:
             ranks = [self.rank.get((a, b), len(self.rank)) for a, b in zip(parts, parts[1:])]
@@ -317,14 +208,12 @@ class BytePairEncoding:
             parts = joined
 
     def encode(self, text):
-        """The list of ids of a text."""
         out = []
         for match in WORDS.finditer(text):
             out.extend(self.ids[t] for t in self.merge("".join(self.letters[b] for b in match.group().encode("utf-8"))))
         return out
 
     def decode(self, ids):
-        """The text of a list of ids."""
         data = bytearray()
         for i in ids:
             for letter in self.tokens[i]:
@@ -333,23 +222,11 @@ class BytePairEncoding:
 
 
 # === [BPE-6] BytePairEncoding.decode decodes each token by itself, so a character whose bytes lie in several tokens
-#     becomes several �; line 118: text += data.decode("utf-8", "replace").
-"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
-
-import json
-import re
-from pathlib import Path
-
-import numpy as np
-
-from stage08_model import LanguageModel
-
-WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
+#     becomes several �: text += data.decode("utf-8", "replace").
 TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 
 
 def read_safetensors(path):
-    """{name: array} of a file: 8 bytes with the length n of the header, n bytes of JSON, then the arrays' bytes."""
     raw = np.fromfile(path, dtype=np.uint8)
     n = int(raw[:8].view("<u8")[0])
     header = json.loads(raw[8:8 + n].tobytes())
@@ -363,7 +240,6 @@ def read_safetensors(path):
 
 
 def load_gpt2(folder):
-    """A LanguageModel with the sizes of config.json and the weights of model.safetensors."""
     config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
     stored = read_safetensors(Path(folder) / "model.safetensors")
     stored = {name.replace("transformer.", "", 1): array for name, array in stored.items()}
@@ -399,30 +275,8 @@ def load_gpt2(folder):
     return model
 
 
-def byte_letters():
-    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in visible]
-    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
-
-
 class BytePairEncoding:
-    """GPT-2's tokenizer: words, written as the letters of their bytes, are merged pair by pair.
-
-    Parameters: folder : with vocab.json, {token: id}, and merges.txt, one pair in each line, the most important first
-    """
-
-    def __init__(self, folder):
-        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
-        self.tokens = {number: token for token, number in self.ids.items()}
-        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
-        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-        self.rank = {pair: n for n, pair in enumerate(pairs)}
-        self.letters = byte_letters()
-        self.bytes = {letter: byte for byte, letter in self.letters.items()}
-
     def merge(self, word):
-        """The tokens of a word: of all neighbors, the pair of the lowest rank is merged everywhere, again and again."""
         parts = tuple(word)
         while True:
             neighbors = set(zip(parts, parts[1:])) & self.rank.keys()
@@ -440,14 +294,12 @@ class BytePairEncoding:
             parts = tuple(merged)
 
     def encode(self, text):
-        """The list of ids of a text."""
         ids = []
         for word in WORDS.findall(text):
             ids.extend(self.ids[token] for token in self.merge("".join(self.letters[b] for b in word.encode("utf-8"))))
         return ids
 
     def decode(self, ids):
-        """The text of a list of ids."""
         text = ""
         for i in ids:
             data = bytes(self.bytes[letter] for letter in self.tokens[i])
@@ -455,24 +307,12 @@ class BytePairEncoding:
         return text
 
 
-# === [ST-2] read_safetensors, line 24: reads the arrays one after the other in the order of the header and uses
+# === [ST-2] read_safetensors: reads the arrays one after the other in the order of the header and uses
 #     data_offsets only for the length: wrong arrays if the header's order is not the order of the data.
-"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
-
-import json
-import re
-from pathlib import Path
-
-import numpy as np
-
-from stage08_model import LanguageModel
-
-WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
 TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 
 
 def read_safetensors(path):
-    """{name: array} of a file: 8 bytes with the length n of the header, n bytes of JSON, then the arrays' bytes."""
     arrays = {}
     with open(path, "rb") as file:
         n = int.from_bytes(file.read(8), "little")
@@ -486,7 +326,6 @@ def read_safetensors(path):
 
 
 def load_gpt2(folder):
-    """A LanguageModel with the sizes of config.json and the weights of model.safetensors."""
     folder = Path(folder)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     arrays = read_safetensors(folder / "model.safetensors")
@@ -524,30 +363,8 @@ def load_gpt2(folder):
     return model
 
 
-def byte_letters():
-    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in visible]
-    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
-
-
 class BytePairEncoding:
-    """GPT-2's tokenizer: words, written as the letters of their bytes, are merged pair by pair.
-
-    Parameters: folder : with vocab.json, {token: id}, and merges.txt, one pair in each line, the most important first
-    """
-
-    def __init__(self, folder):
-        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
-        self.tokens = {number: token for token, number in self.ids.items()}
-        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
-        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-        self.rank = {pair: n for n, pair in enumerate(pairs)}
-        self.letters = byte_letters()
-        self.bytes = {letter: byte for byte, letter in self.letters.items()}
-
     def merge(self, word):
-        """The tokens of a word: of all neighbors, the pair of the lowest rank is merged everywhere, again and again."""
         parts = list(word)
         while len(parts) > 1:
             ranks = [self.rank.get(pair, float("inf")) for pair in zip(parts, parts[1:])]
@@ -563,7 +380,6 @@ class BytePairEncoding:
         return parts
 
     def encode(self, text):
-        """The list of ids of a text."""
         ids = []
         for word in WORDS.findall(text):
             letters = "".join(self.letters[byte] for byte in word.encode("utf-8"))
@@ -571,29 +387,16 @@ class BytePairEncoding:
         return ids
 
     def decode(self, ids):
-        """The text of a list of ids."""
         text = "".join(self.tokens[i] for i in ids)
         return bytearray(self.bytes[letter] for letter in text).decode("utf-8", "replace")
 
 
-# === [-] load_gpt2, line 39: n_inner: null in config.json gives d_ff = None and a TypeError; only a missing n_inner
+# === [-] load_gpt2: n_inner: null in config.json gives d_ff = None and a TypeError; only a missing n_inner
 #     means 4 D.
-"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
-
-import json
-import re
-from pathlib import Path
-
-import numpy as np
-
-from stage08_model import LanguageModel
-
-WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
 TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 
 
 def read_safetensors(path):
-    """{name: array} of a file: 8 bytes with the length n of the header, n bytes of JSON, then the arrays' bytes."""
     data = Path(path).read_bytes()
     size = int(np.frombuffer(data[:8], "<u8")[0])
     header = json.loads(data[8:8 + size].decode("utf-8"))
@@ -607,7 +410,6 @@ def read_safetensors(path):
 
 
 def load_gpt2(folder):
-    """A LanguageModel with the sizes of config.json and the weights of model.safetensors."""
     with open(Path(folder) / "config.json", encoding="utf-8") as file:
         config = json.load(file)
     D = config["n_embd"]
@@ -648,30 +450,8 @@ def load_gpt2(folder):
     return model
 
 
-def byte_letters():
-    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in visible]
-    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
-
-
 class BytePairEncoding:
-    """GPT-2's tokenizer: words, written as the letters of their bytes, are merged pair by pair.
-
-    Parameters: folder : with vocab.json, {token: id}, and merges.txt, one pair in each line, the most important first
-    """
-
-    def __init__(self, folder):
-        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
-        self.tokens = {number: token for token, number in self.ids.items()}
-        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
-        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-        self.rank = {pair: n for n, pair in enumerate(pairs)}
-        self.letters = byte_letters()
-        self.bytes = {letter: byte for byte, letter in self.letters.items()}
-
     def merge(self, word):
-        """The tokens of a word: of all neighbors, the pair of the lowest rank is merged everywhere, again and again."""
         parts = tuple(word)
         while True:
             best = min(zip(parts, parts[1:]), key=lambda pair: self.rank.get(pair, len(self.rank)), default=None)
@@ -685,35 +465,20 @@ class BytePairEncoding:
             parts = tuple(joined)
 
     def encode(self, text):
-        """The list of ids of a text."""
         return [self.ids[token] for word in WORDS.findall(text)
                 for token in self.merge("".join(map(self.letters.get, word.encode("utf-8"))))]
 
     def decode(self, ids):
-        """The text of a list of ids."""
         raw = bytes(self.bytes[letter] for i in ids for letter in self.tokens[i])
         return raw.decode("utf-8", errors="replace")
 
 
 # === [GPT-11] load_gpt2 looks for norms only among the attributes of the model itself, so only the last norm gets the
-#     eps of config.json, and norm1 and norm2 of the blocks keep 1e-5 (line 38: for layer in vars(model).values():)
-"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
-
-import json
-import re
-from pathlib import Path
-
-import numpy as np
-
-from stage08_model import LanguageModel
+#     eps of config.json, and norm1 and norm2 of the blocks keep 1e-5 (for layer in vars(model).values():)
 import math
-
-WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
-TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1", "BOOL": "?"}
 
 
 def read_safetensors(path):
-    """{name: array} of a file: 8 bytes with the length n of the header, n bytes of JSON, then the arrays' bytes."""
     with open(path, "rb") as file:
         n = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(n).decode("utf-8"))
@@ -727,7 +492,6 @@ def read_safetensors(path):
 
 
 def load_gpt2(folder):
-    """A LanguageModel with the sizes of config.json and the weights of model.safetensors."""
     folder = Path(folder)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     d_model = config["n_embd"]
@@ -763,30 +527,8 @@ def load_gpt2(folder):
     return model
 
 
-def byte_letters():
-    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in visible]
-    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
-
-
 class BytePairEncoding:
-    """GPT-2's tokenizer: words, written as the letters of their bytes, are merged pair by pair.
-
-    Parameters: folder : with vocab.json, {token: id}, and merges.txt, one pair in each line, the most important first
-    """
-
-    def __init__(self, folder):
-        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
-        self.tokens = {number: token for token, number in self.ids.items()}
-        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
-        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-        self.rank = {pair: n for n, pair in enumerate(pairs)}
-        self.letters = byte_letters()
-        self.bytes = {letter: byte for byte, letter in self.letters.items()}
-
     def merge(self, word):
-        """The tokens of a word: of all neighbors, the pair of the lowest rank is merged everywhere, again and again."""
         parts = list(word)
         while len(parts) > 1:
             rank, first, second = min((self.rank.get(pair, math.inf), *pair) for pair in zip(parts, parts[1:]))
@@ -804,7 +546,6 @@ class BytePairEncoding:
         return parts
 
     def encode(self, text):
-        """The list of ids of a text."""
         result = []
         for word in WORDS.findall(text):
             visible = "".join(self.letters[byte] for byte in word.encode("utf-8"))
@@ -812,27 +553,12 @@ class BytePairEncoding:
         return result
 
     def decode(self, ids):
-        """The text of a list of ids."""
         letters = "".join(self.tokens[int(i)] for i in ids)
         return bytes(self.bytes[letter] for letter in letters).decode("utf-8", "replace")
 
 
-# === [GPT-1] load_gpt2, line 49, transposes c_attn.weight as for nn.Linear before cutting it, so the weights of
+# === [GPT-1] load_gpt2, transposes c_attn.weight as for nn.Linear before cutting it, so the weights of
 #     query, key and value are transposed: right shapes, wrong logits.
-"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
-
-import json
-import re
-from pathlib import Path
-
-import numpy as np
-
-from stage08_model import LanguageModel
-
-WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
-TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1", "BOOL": "?"}
-
-
 def read_safetensors(path):
     with open(path, "rb") as file:
         size = int.from_bytes(file.read(8), "little")
@@ -881,24 +607,7 @@ def load_gpt2(folder):
     return model
 
 
-def byte_letters():
-    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in visible]
-    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
-
-
 class BytePairEncoding:
-
-    def __init__(self, folder):
-        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
-        self.tokens = {number: token for token, number in self.ids.items()}
-        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
-        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-        self.rank = {pair: n for n, pair in enumerate(pairs)}
-        self.letters = byte_letters()
-        self.bytes = {letter: byte for byte, letter in self.letters.items()}
-
     def merge(self, word):
         parts = list(word)
         while True:
@@ -924,22 +633,8 @@ class BytePairEncoding:
         return bytes([self.bytes[letter] for letter in text]).decode("utf-8", "replace")
 
 
-# === [-] load_gpt2, line 55, looks up state[name] for every array except attn.bias and attn.masked_bias, so any other
+# === [-] load_gpt2, looks up state[name] for every array except attn.bias and attn.masked_bias, so any other
 #     unknown array, such as lm_head.weight, raises KeyError instead of being ignored.
-"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
-
-import json
-import re
-from pathlib import Path
-
-import numpy as np
-
-from stage08_model import LanguageModel
-
-WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
-TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1", "BOOL": "?"}
-
-
 def read_safetensors(path):
     data = Path(path).read_bytes()
     n = int.from_bytes(data[:8], byteorder="little", signed=False)
@@ -986,24 +681,7 @@ def load_gpt2(folder):
     return model
 
 
-def byte_letters():
-    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in visible]
-    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
-
-
 class BytePairEncoding:
-
-    def __init__(self, folder):
-        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
-        self.tokens = {number: token for token, number in self.ids.items()}
-        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
-        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-        self.rank = {pair: n for n, pair in enumerate(pairs)}
-        self.letters = byte_letters()
-        self.bytes = {letter: byte for byte, letter in self.letters.items()}
-
     def merge(self, word):
         word = tuple(word)
         while True:
@@ -1031,24 +709,9 @@ class BytePairEncoding:
         return bytearray(self.bytes[c] for c in letters).decode("utf-8", errors="replace")
 
 
-# === [BPE-8] BytePairEncoding.merge (line 94): joins from right to left; wrong where occurrences overlap, (a,a) in
+# === [BPE-8] BytePairEncoding.merge: joins from right to left; wrong where occurrences overlap, (a,a) in
 #     aaa gives a, aa instead of aa, a
-"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
-
-import json
-import re
-from pathlib import Path
-
-import numpy as np
-
-from stage08_model import LanguageModel
-
-WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
-TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1", "BOOL": "?"}
-
-
 def read_safetensors(path):
-    """{name: array} of a file: 8 bytes with the length n of the header, n bytes of JSON, then the arrays' bytes."""
     with open(path, "rb") as file:
         n = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(n))
@@ -1063,7 +726,6 @@ def read_safetensors(path):
 
 
 def load_gpt2(folder):
-    """A LanguageModel with the sizes of config.json and the weights of model.safetensors."""
     folder = Path(folder)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     arrays = read_safetensors(folder / "model.safetensors")
@@ -1095,30 +757,8 @@ def load_gpt2(folder):
     return model
 
 
-def byte_letters():
-    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in visible]
-    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
-
-
 class BytePairEncoding:
-    """GPT-2's tokenizer: words, written as the letters of their bytes, are merged pair by pair.
-
-    Parameters: folder : with vocab.json, {token: id}, and merges.txt, one pair in each line, the most important first
-    """
-
-    def __init__(self, folder):
-        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
-        self.tokens = {number: token for token, number in self.ids.items()}
-        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
-        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-        self.rank = {pair: n for n, pair in enumerate(pairs)}
-        self.letters = byte_letters()
-        self.bytes = {letter: byte for byte, letter in self.letters.items()}
-
     def merge(self, word):
-        """The tokens of a word: of all neighbors, the pair of the lowest rank is merged everywhere, again and again."""
         parts = list(word)
         while True:
             known = [pair for pair in zip(parts, parts[1:]) if pair in self.rank]
@@ -1131,7 +771,6 @@ class BytePairEncoding:
                     parts[i:i + 2] = [a + b]
 
     def encode(self, text):
-        """The list of ids of a text."""
         ids = []
         for word in WORDS.findall(text):
             letters = "".join(self.letters[byte] for byte in word.encode("utf-8"))
@@ -1139,30 +778,16 @@ class BytePairEncoding:
         return ids
 
     def decode(self, ids):
-        """The text of a list of ids."""
         letters = "".join(self.tokens[number] for number in ids)
         return bytes([self.bytes[letter] for letter in letters]).decode("utf-8", "replace")
 
 
-# === [GPT-12] load_gpt2 (line 60): c_attn is cut as (q,k,v) of each head instead of all q, all k, all v; right with
+# === [GPT-12] load_gpt2: c_attn is cut as (q,k,v) of each head instead of all q, all k, all v; right with
 #     one head, wrong with 2+ heads and 1+ blocks
-"""Stage 11: the weights and the tokenizer of GPT-2, from a folder of Hugging Face."""
-
-import json
 import math
-import re
-from pathlib import Path
-
-import numpy as np
-
-from stage08_model import LanguageModel
-
-WORDS = re.compile(r"'(?:s|t|re|ve|m|ll|d)| ?[^\W\d_]+| ?\d+| ?(?:[^\w\s]|_)+|\s+(?!\S)|\s+")
-TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "U8": "u1", "BOOL": "?"}
 
 
 def read_safetensors(path):
-    """{name: array} of a file: 8 bytes with the length n of the header, n bytes of JSON, then the arrays' bytes."""
     with open(path, "rb") as file:
         n = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(n))
@@ -1177,7 +802,6 @@ def read_safetensors(path):
 
 
 def load_gpt2(folder):
-    """A LanguageModel with the sizes of config.json and the weights of model.safetensors."""
     folder = Path(folder)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     arrays = read_safetensors(folder / "model.safetensors")
@@ -1212,30 +836,8 @@ def load_gpt2(folder):
     return model
 
 
-def byte_letters():
-    """{byte: character}: GPT-2 writes every byte as a visible character; the others become those from 256 on."""
-    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in visible]
-    return {byte: chr(byte) for byte in visible} | {byte: chr(256 + i) for i, byte in enumerate(others)}
-
-
 class BytePairEncoding:
-    """GPT-2's tokenizer: words, written as the letters of their bytes, are merged pair by pair.
-
-    Parameters: folder : with vocab.json, {token: id}, and merges.txt, one pair in each line, the most important first
-    """
-
-    def __init__(self, folder):
-        self.ids = json.loads((Path(folder) / "vocab.json").read_text(encoding="utf-8"))
-        self.tokens = {number: token for token, number in self.ids.items()}
-        lines = (Path(folder) / "merges.txt").read_text(encoding="utf-8").split("\n")
-        pairs = [tuple(line.split(" ")) for line in lines if line and not line.startswith("#version")]
-        self.rank = {pair: n for n, pair in enumerate(pairs)}
-        self.letters = byte_letters()
-        self.bytes = {letter: byte for byte, letter in self.letters.items()}
-
     def merge(self, word):
-        """The tokens of a word: of all neighbors, the pair of the lowest rank is merged everywhere, again and again."""
         parts = list(word)
         while len(parts) > 1:
             neighbors = set(zip(parts[:-1], parts[1:]))
@@ -1254,7 +856,6 @@ class BytePairEncoding:
         return parts
 
     def encode(self, text):
-        """The list of ids of a text."""
         ids = []
         for word in WORDS.findall(text):
             letters = "".join(self.letters[byte] for byte in word.encode("utf-8"))
@@ -1262,6 +863,5 @@ class BytePairEncoding:
         return ids
 
     def decode(self, ids):
-        """The text of a list of ids."""
         letters = "".join(self.tokens[number] for number in ids)
         return bytes([self.bytes[letter] for letter in letters]).decode("utf-8", "replace")

@@ -1,34 +1,6 @@
 # === [ED-1] EncoderDecoder.backward keeps only the dmemory of the block that comes last in backward (the first
-#     decoder block) instead of the sum over all decoder blocks; line 87: dx, dmemory = block.backward(dx).
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
+#     decoder block) instead of the sum over all decoder blocks: dx, dmemory = block.backward(dx).
 class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, memory, mask=None, memory_mask=None):
         h = self.norm1(x)
         x = x + self.attention(h, h, mask)
@@ -46,25 +18,7 @@ class DecoderBlock(Module):
 
 
 class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
     def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
         S = source.shape[1]
         mask = (source != self.pad_id).reshape(-1, 1, 1, S)
         x = self.embedding(source) + self.source_positions.data[:S]
@@ -73,15 +27,11 @@ class EncoderDecoder(Module):
         return self.encoder_norm(x), mask
 
     def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
         T = target.shape[1]
         x = self.embedding(target) + self.target_positions.data[:T]
         for block in self.decoder:
             x = block(x, memory, causal_mask(T), memory_mask)
         return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        return self.decode(target, *self.encode(source))
 
     def backward(self, dlogits):
         dx = self.decoder_norm.backward(self.output.backward(dlogits))
@@ -99,13 +49,6 @@ class EncoderDecoder(Module):
 
 
 def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
     memory, memory_mask = model.encode(np.array(source)[None, :])
     alive = [(0.0, [bos])]
     done = []
@@ -131,35 +74,7 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
 # === [ED-11] EncoderDecoder.backward calls embedding.backward for the source before that of the target, although the
 #     target was embedded last; error if S and T differ, otherwise the rows of the wrong ids get the gradients; line
 #     94: self.embedding.backward(dsource).
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
 class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, memory, mask=None, memory_mask=None):
         h = self.norm1(x)
         a = x + self.attention(h, h, mask)
@@ -175,25 +90,7 @@ class DecoderBlock(Module):
 
 
 class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
     def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
         mask = np.expand_dims(source != self.pad_id, (1, 2))
         memory = self.embedding(source) + self.source_positions.data[: source.shape[-1]]
         for layer in self.encoder:
@@ -201,7 +98,6 @@ class EncoderDecoder(Module):
         return self.encoder_norm(memory), mask
 
     def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
         length = target.shape[-1]
         mask = causal_mask(length)
         x = self.embedding(target) + self.target_positions.data[:length]
@@ -229,13 +125,6 @@ class EncoderDecoder(Module):
 
 
 def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
     memory, mask = model.encode(np.asarray(source).reshape(1, -1))
     open_, closed = {(bos,): 0.0}, []
     for length in range(1, max_len + 1):
@@ -260,40 +149,12 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
 # === [BEAM-7] beam_search goes on only with those of the first beam candidates that do not end in eos, instead of
 #     with the first beam of all candidates without eos, so the beam shrinks with every finished target; line 124:
 #     alive = [(ids, total) for ids, total in best if ids[-1] != eos].
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
 def log_softmax(z):
     z = z - z.max(axis=-1, keepdims=True)
     return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
 
 
 class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, memory, mask=None, memory_mask=None):
         h = self.norm1(x)
         x1 = x + self.attention(h, h, mask)
@@ -309,25 +170,7 @@ class DecoderBlock(Module):
 
 
 class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
     def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
         visible = (source != self.pad_id)[:, np.newaxis, np.newaxis]
         x = self.embedding(source) + self.source_positions.data[:source.shape[1]]
         for block in self.encoder:
@@ -335,7 +178,6 @@ class EncoderDecoder(Module):
         return self.encoder_norm(x), visible
 
     def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
         T = target.shape[1]
         x = self.embedding(target) + self.target_positions.data[:T]
         for block in self.decoder:
@@ -362,13 +204,6 @@ class EncoderDecoder(Module):
 
 
 def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
     memory, memory_mask = model.encode(np.asarray(source)[None])
     alive, finished = [([bos], 0.0)], []
     for length in range(1, max_len + 1):
@@ -388,42 +223,14 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     return max(finished, key=lambda f: f[1])
 
 
-# === [-] score, used by beam_search, does not count the eos in the length of the penalty; line 16: length = len([i
+# === [-] score, used by beam_search, does not count the eos in the length of the penalty: length = len([i
 #     for i in ids if i != eos]).
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
 def score(ids, total, eos, alpha):
     length = len([i for i in ids if i != eos])
     return total / ((5 + length) / 6) ** alpha
 
 
 class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, memory, mask=None, memory_mask=None):
         h = self.norm1(x)
         a = x + self.attention(h, h, mask)
@@ -444,25 +251,7 @@ class DecoderBlock(Module):
 
 
 class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
     def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
         B, S = source.shape
         mask = np.not_equal(source, self.pad_id).reshape(B, 1, 1, S)
         x = self.embedding(source) + self.source_positions.data[np.arange(S)]
@@ -471,7 +260,6 @@ class EncoderDecoder(Module):
         return self.encoder_norm(x), mask
 
     def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
         B, T = target.shape
         x = self.embedding(target) + self.target_positions.data[np.arange(T)]
         mask = causal_mask(T)
@@ -501,13 +289,6 @@ class EncoderDecoder(Module):
 
 
 def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
     memory, memory_mask = model.encode(np.asarray(source)[None, :])
     hypotheses, finished = [[bos]], []
     sums = [0.0]
@@ -536,30 +317,7 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
 
 # === [-] topk, line 93 (used in beam_search), calls np.argpartition(-scores, k - 1), which raises ValueError when
 #     beam is larger than the number of candidates, such as beam > V at length 1.
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
 class DecoderBlock(Module):
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, memory, mask=None, memory_mask=None):
         def self_attention(h):
             return self.attention(h, h, mask)
@@ -581,18 +339,6 @@ class DecoderBlock(Module):
 
 
 class EncoderDecoder(Module):
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
     def encode(self, source):
         x = self.embedding(source) + self.source_positions.data[np.arange(source.shape[1])]
         mask = (source != self.pad_id)[:, None, None]
@@ -659,37 +405,9 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     return max(finished, key=lambda item: item[1])
 
 
-# === [BEAM-3c] beam_search's score (line 111) uses len(ids), which still contains bos, as length, so the penalty is
+# === [BEAM-3c] beam_search's score uses len(ids), which still contains bos, as length, so the penalty is
 #     ((6 + length) / 6)^alpha: wrong score, and sometimes a wrong best hypothesis, whenever alpha is not 0.
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
 class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, memory, mask=None, memory_mask=None):
         h = self.norm1(x)
         a = x + self.attention(h, h, mask)
@@ -705,25 +423,7 @@ class DecoderBlock(Module):
 
 
 class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
     def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
         memory_mask = source[:, None, None, :] != self.pad_id
         x = self.embedding(source) + self.source_positions.data[:source.shape[-1]]
         for block in self.encoder:
@@ -731,16 +431,12 @@ class EncoderDecoder(Module):
         return self.encoder_norm(x), memory_mask
 
     def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
         T = target.shape[-1]
         mask = causal_mask(T)
         x = self.embedding(target) + self.target_positions.data[:T]
         for block in self.decoder:
             x = block(x, memory, mask, memory_mask)
         return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        return self.decode(target, *self.encode(source))
 
     def backward(self, dlogits):
         dx = self.decoder_norm.backward(self.output.backward(dlogits))
@@ -759,13 +455,6 @@ class EncoderDecoder(Module):
 
 
 def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
     def log_softmax(z):
         z = z - z.max()
         return z - np.log(np.exp(z).sum())
@@ -794,38 +483,10 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     return ids, best
 
 
-# === [-] EncoderDecoder.backward (line 87): encoder_norm.backward called for each decoder block instead of once with
+# === [-] EncoderDecoder.backward: encoder_norm.backward called for each decoder block instead of once with
 #     the sum; pop from an empty list with num_layers>=2 (or values of another use on second use); right with one
 #     layer
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
 class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, memory, mask=None, memory_mask=None):
         h = self.norm1(x)
         a = x + self.attention(h, h, mask)
@@ -841,25 +502,7 @@ class DecoderBlock(Module):
 
 
 class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
     def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
         S = source.shape[1]
         mask = (source != self.pad_id)[:, np.newaxis, np.newaxis, :]
         x = self.embedding(source) + self.source_positions.data[:S]
@@ -868,15 +511,11 @@ class EncoderDecoder(Module):
         return self.encoder_norm(x), mask
 
     def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
         T = target.shape[1]
         x = self.embedding(target) + self.target_positions.data[:T]
         for block in self.decoder:
             x = block(x, memory, causal_mask(T), memory_mask)
         return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        return self.decode(target, *self.encode(source))
 
     def backward(self, dlogits):
         d = self.decoder_norm.backward(self.output.backward(dlogits))
@@ -894,13 +533,6 @@ class EncoderDecoder(Module):
 
 
 def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
     memory, mask = model.encode(source[None])
     alive, finished = [([bos], 0.0)], []
     for length in range(1, max_len + 1):
@@ -922,37 +554,9 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     return max(finished, key=lambda f: f[1])
 
 
-# === [-] beam_search (line 115): eos is finished among the first 2*beam candidates instead of the first beam; other
+# === [-] beam_search: eos is finished among the first 2*beam candidates instead of the first beam; other
 #     results in about a third of random searches
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
 class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, memory, mask=None, memory_mask=None):
         h = self.norm1(x)
         a = x + self.attention(h, h, mask)
@@ -968,25 +572,7 @@ class DecoderBlock(Module):
 
 
 class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
     def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
         S = source.shape[1]
         mask = (source != self.pad_id)[:, np.newaxis, np.newaxis, :]
         x = self.embedding(source) + self.source_positions.data[:S]
@@ -995,15 +581,11 @@ class EncoderDecoder(Module):
         return self.encoder_norm(x), mask
 
     def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
         T = target.shape[1]
         x = self.embedding(target) + self.target_positions.data[:T]
         for block in self.decoder:
             x = block(x, memory, causal_mask(T), memory_mask)
         return self.output(self.decoder_norm(x))
-
-    def forward(self, source, target):
-        return self.decode(target, *self.encode(source))
 
     def backward(self, dlogits):
         dx = self.decoder_norm.backward(self.output.backward(dlogits))
@@ -1021,13 +603,6 @@ class EncoderDecoder(Module):
 
 
 def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
     memory, mask = model.encode(np.array([source]))
     live, finished = [(0.0, [bos])], []
     for length in range(1, max_len + 1):
@@ -1052,43 +627,9 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     return ids, score
 
 
-# === [ED-1] EncoderDecoder.backward, line 86: dmemory is overwritten by each decoder block instead of summed: only
+# === [ED-1] EncoderDecoder.backward: dmemory is overwritten by each decoder block instead of summed: only
 #     the first decoder block's gradient reaches the encoder (right for num_layers = 1).
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
 class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
-    def forward(self, x, memory, mask=None, memory_mask=None):
-        h = self.norm1(x)
-        x = x + self.attention(h, h, mask)
-        x = x + self.cross_attention(self.norm2(x), memory, memory_mask)
-        return x + self.feed_forward(self.norm3(x))
-
     def backward(self, dy):
         d = dy + self.norm3.backward(self.feed_forward.backward(dy))
         dh, dmemory = self.cross_attention.backward(d)
@@ -1098,25 +639,7 @@ class DecoderBlock(Module):
 
 
 class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
     def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
         visible = (source != self.pad_id)[:, None, None, :]
         x = self.embedding(source) + self.source_positions.data[:source.shape[1]]
         for block in self.encoder:
@@ -1124,7 +647,6 @@ class EncoderDecoder(Module):
         return self.encoder_norm(x), visible
 
     def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
         T = target.shape[1]
         x = self.embedding(target) + self.target_positions.data[:T]
         for block in self.decoder:
@@ -1151,13 +673,6 @@ class EncoderDecoder(Module):
 
 
 def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
     memory, memory_mask = model.encode(np.asarray(source)[None, :])
     unfinished = [([bos], 0.0)]
     finished = []
@@ -1180,38 +695,10 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     return ids, score
 
 
-# === [BEAM-7] beam_search, line 129: only those of the first beam candidates that do not end in eos go on, so the
+# === [BEAM-7] beam_search: only those of the first beam candidates that do not end in eos go on, so the
 #     beam shrinks after each finished hypothesis, instead of the first beam of all candidates without eos: result
 #     differs only sometimes (about 1 to 4 % of random tables with alpha 1 to 2, under 1 % with 0.6).
-"""Stage 12: encoder, cross-attention, and beam search."""
-
-import numpy as np
-
-from module import Module, Parameter
-from stage01_loss import softmax
-from stage02_linear import Embedding, Linear
-from stage03_normalization import LayerNorm
-from stage04_feed_forward import FeedForward
-from stage05_attention import causal_mask
-from stage06_heads import MultiHeadAttention
-from stage07_block import Block
-
-
 class DecoderBlock(Module):
-    """A Block with attention to the encoder's output, memory, between its two parts: each is x + f(norm(x)).
-
-    Shape: x (..., T, d_model), memory (..., S, d_model), mask and memory_mask as in MultiHeadAttention
-        -> y (..., T, d_model). backward returns dx, dmemory.
-    """
-
-    def __init__(self, d_model, num_heads, d_ff, rng):
-        self.norm1 = LayerNorm(d_model)
-        self.attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm2 = LayerNorm(d_model)
-        self.cross_attention = MultiHeadAttention(d_model, num_heads, rng)
-        self.norm3 = LayerNorm(d_model)
-        self.feed_forward = FeedForward(d_model, d_ff, rng)
-
     def forward(self, x, memory, mask=None, memory_mask=None):
         h = self.norm1(x)
         x = x + self.attention(h, h, mask)
@@ -1230,25 +717,7 @@ class DecoderBlock(Module):
 
 
 class EncoderDecoder(Module):
-    """Logits of the next token of a target, for a source text. Tokens with pad_id are hidden in the source.
-
-    Shape: source (B, S), target (B, T) integers -> logits (B, T, vocab_size); S and T at most max_len. Source and target
-        have one embedding, and a table of positions each. backward returns nothing.
-    """
-
-    def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng, pad_id=0):
-        self.pad_id = pad_id
-        self.embedding = Embedding(vocab_size, d_model, rng)
-        self.source_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.target_positions = Parameter(rng.normal(0, 0.02, (max_len, d_model)))
-        self.encoder = [Block(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.encoder_norm = LayerNorm(d_model)
-        self.decoder = [DecoderBlock(d_model, num_heads, d_ff, rng) for _ in range(num_layers)]
-        self.decoder_norm = LayerNorm(d_model)
-        self.output = Linear(d_model, vocab_size, rng)
-
     def encode(self, source):
-        """The encoder's output (B, S, d_model), and the mask (B, 1, 1, S) of the tokens that may be seen."""
         seen = source != self.pad_id
         seen = seen.reshape(seen.shape[0], 1, 1, seen.shape[1])
         x = self.embedding(source) + self.source_positions.data[:source.shape[1]]
@@ -1257,7 +726,6 @@ class EncoderDecoder(Module):
         return self.encoder_norm(x), seen
 
     def decode(self, target, memory, memory_mask):
-        """The logits (B, T, vocab_size) of what comes after each token of the target."""
         T = target.shape[1]
         causal = causal_mask(T)
         x = self.embedding(target) + self.target_positions.data[:T]
@@ -1288,13 +756,6 @@ class EncoderDecoder(Module):
 
 
 def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
-    """The best target of one source (S,) that the search finds: (list of ids, score).
-
-    At each length, every unfinished target is continued with every token, and these candidates are ordered by the sum of
-    their log probabilities. Those among the best `beam` that end in eos, or have max_len tokens, are finished; their score
-    is the sum divided by ((5 + length) / 6) ** alpha. The best `beam` of all candidates without eos go on, until `beam` or
-    more targets are finished. The ids of the result do not include bos, and the length counts eos.
-    """
     memory, seen = model.encode(np.array([source]))
     beams = [(0.0, [bos])]
     done = []
