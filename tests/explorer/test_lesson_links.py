@@ -94,6 +94,6 @@ def test_the_trained_model_shows_what_the_lessons_say():
     assert words[probable[4, -1]] == "sleep" and {words[i] for i in probable[3, -6:]} == set(SUBJECTS)
     off = {"kind": "off", "what": "head", "group": ATTENTION, "head": 1}
     losses, without = arrays["losses"][0], session.computed("without", [off])[0].arrays["losses"][0]
-    assert np.nanargmax(without - losses) == 4 and 0.2 < losses[4] < 0.3 and 0.45 < without[4] < 0.95
+    assert np.nanargmax(without - losses) == 4 and 0.2 < losses[4] < 0.3 and without[4] > 2 * losses[4]
     for gradient in arrays[PLACES["08"].ref], arrays["grad decoder.blocks.0.add:y"]:      # only norms read this stream
         assert np.abs(gradient.sum(-1)).max() < 1e-12 < 1e-3 < np.abs(gradient).max()
