@@ -122,7 +122,7 @@ def check(arguments):
 def chosen(arguments, book):
     """Returns the stages that the arguments name; without any, the first one that is not passed, or [] if all are."""
     from ..course.stages.table import STAGES, stage_of
-    if arguments.stages == ["all"]:
+    if "all" in arguments.stages:
         return [stage for stage in STAGES.values() if book.path(stage).is_file()]
     return [*dict.fromkeys(map(stage_of, arguments.stages))] or [*filter(None, [book.next()])]
 

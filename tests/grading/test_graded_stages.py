@@ -116,7 +116,7 @@ def grades(folder):
 @pytest.mark.parametrize("text, said", [("stage13", "no stage 'stage13'; the stages are stage1 to stage12"),
                                         ("stage", "no stage 'stage'"), ("stage5x", "no stage 'stage5x'"),
                                         ("stage1-3", "'stage1-3'"), ("stage1 stage3", "'stage1 stage3'"),
-                                        ("stag5", "no exercise 'stag5'")])
+                                        ("stag5", "no exercise 'stag5'"), ("", "names no exercise and no stage")])
 def test_an_unknown_stage_is_refused(text, said, school, tmp_path, capsys):
     assert said in refused(capsys, "grade", school, "--out", tmp_path / "scores.csv", "--only", text, *SANDBOX)
 

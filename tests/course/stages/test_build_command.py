@@ -52,6 +52,13 @@ def test_start_changes_no_file_that_is_there(tmp_path, capsys):
     assert content(tmp_path) == before and "0 files" in out and "25 existed already" in " ".join(out.split())
 
 
+def test_an_error_in_loading_names_the_files_without_their_temporary_folder(tmp_path, capsys):
+    run(capsys, "build", "start", tmp_path, "--upto", 2)
+    (tmp_path / "module.py").write_text("")
+    code, out, _ = run(capsys, "build", "check", 1, "--folder", tmp_path)
+    assert code == 1 and "cannot import name 'Module' from 'module' (module.py) (line 5" in " ".join(out.split())
+
+
 def test_exit_codes_of_check(tmp_path, capsys):
     run(capsys, "build", "start", tmp_path, "--upto", 3)
     (tmp_path / STAGES[3].file).write_text(STAGES[3].solution)

@@ -34,12 +34,15 @@ DRIVER = "driver"                               # the name of a driver in a trac
 HELPERS = "numpy_transformer.course.helpers"    # the only module of the package that an exercise can import
 
 
-def report_error(error, path, in_helper=False):
+def report_error(error, path, in_helper=False, folder=""):
     """Returns a report of an error, with the line of the student's file that raised it, unless a given helper did.
 
+    Parameters:
+        folder : the temporary folder of the student's files; their names in the message appear without it
     Returns: {"kind": such as "ValueError", "error": "ValueError: its message", "line": "3", "code": the text of line 3}
     """
-    report = {"kind": type(error).__name__, "error": f"{type(error).__name__}: {str(error).strip()}".strip()}
+    said = str(error).replace(os.path.join(folder, ""), "")
+    report = {"kind": type(error).__name__, "error": f"{type(error).__name__}: {said.strip()}".strip()}
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     if isinstance(error, SyntaxError) and error.filename == path:
         report |= {"error": f"{type(error).__name__}: {error.msg}", "line": str(error.lineno)}
@@ -151,7 +154,7 @@ def run_task(job, cases, blob, send):
     try:
         target, names = load(source, job["file"], job["name"], job.get("driver", ""))
     except BaseException as error:              # SystemExit too
-        return report(LOADING, stage="import", **report_error(error, job["file"]))
+        return report(LOADING, stage="import", **report_error(error, job["file"], folder=job["folder"]))
     if target is None:
         return report(LOADING, stage="name", names=names[:20])
     parameters = describe_parameters(target, cases[0][0])
@@ -174,7 +177,7 @@ def run_task(job, cases, blob, send):
             given = {name: value for name, value in names.items()
                      if name in job.get("given", ()) or getattr(value, "__module__", "") == HELPERS}
             call = helper_call(error, job["file"], given)
-            report(CASE, i, **report_error(error, job["file"], bool(call)), **call)
+            report(CASE, i, **report_error(error, job["file"], bool(call), job["folder"]), **call)
 
     if "rerun" in job:
         import reruns  # loaded before the sandbox was closed
