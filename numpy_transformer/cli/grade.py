@@ -105,6 +105,8 @@ def grade(arguments):
         sweep()
         layer = choose_layer(arguments)
         wanted = choose_gradable(arguments.only or [])
+        if arguments.only and not wanted:
+            raise ValueError(f"--only {arguments.only[0]!r} names no exercise and no stage; name one, such as 05.2 or stage5")
         record = shards.read_record(arguments.json)
         taken_over = policy_options.take_over(arguments, record.settings.get("policy") or {}) if record else []
         policy_options.policy(arguments)        # before the work, for its errors

@@ -77,11 +77,9 @@ def choose_gradable(texts):
 
     Parameters:
         texts : those of `choose_several`; or "stage5", "stage05_attention.py", or "stages" for all stages
-    Raises: ValueError if there is no such exercise or stage, or if the texts name none.
+    Raises: ValueError if there is no such exercise or stage.
     """
     parts = [part.strip() for part in ",".join(texts).split(",") if part.strip()]
-    if texts and not parts:
-        raise ValueError(f"{texts[0]!r} names no exercise and no stage; name one, such as 05.2 or stage5")
     return list(dict.fromkeys(one for part in parts for one in stages_or_exercises(part)))
 
 

@@ -7,6 +7,8 @@ solutions in its place. If the results are then right, the mistake is in this va
 """
 
 import collections
+import itertools
+import math
 
 import numpy as np
 
@@ -65,18 +67,32 @@ def candidates(wrong, number):
     rows = [(i, k, row) for i in range(len(by_case)) for k, row in enumerate(values.rows[number].get(start + i, ()))]
     found = []
     for group in sorted(set.intersection(*map(set, by_case)) - {ARGUMENT}) if rows else ():
-        for turned in (False, True):
-            given = [[array.swapaxes(-1, -2) if turned and array.ndim > 1 else array for array in case[group]]
+        steps = (1, -1) if any(len(case[group]) > 1 for case in by_case) else (1,)       # -1: the last use comes first
+        for turned, step in itertools.product((False, True), steps):
+            given = [[array.swapaxes(-1, -2) if turned and array.ndim > 1 else array for array in case[group][::step]]
                      for case in by_case]
             if max(sum(array.size for array in arrays) for arrays in given) > LARGEST_PUT:
                 continue
             pairs = [(given[i][min(k, len(given[i]) - 1)], row) for i, k, row in rows]
+            if not values.entries[number]:
+                given, pairs = reshaped(given, pairs, rows)
             in_parts = values.nodes[number].in_loop and all(has_parts(array, shape_of(row)) for array, row in pairs)
             same = in_parts or all(array.shape == shape_of(row) for array, row in pairs)
             if same or not turned:
                 found.append((not same, distance(*pairs[0]), len(found), given, in_parts))
     for *_, given, in_parts in sorted(found, key=lambda candidate: candidate[:3])[:MOST_CANDIDATES]:
         yield given, in_parts
+
+
+def reshaped(given, pairs, rows):
+    """Returns given values, and pairs of them and the recorded ones, in the shapes of these if the numbers of entries agree.
+
+    A student may have all texts in one axis.
+    """
+    if any(array.size != math.prod(shape_of(row)) for array, row in pairs):
+        return given, pairs
+    pairs = [(array.reshape(shape_of(row)), row) for array, row in pairs]
+    return [[array for (case, *_), (array, _) in zip(rows, pairs) if case == i] for i in range(len(given))], pairs
 
 
 def visits_of(kept):
@@ -123,7 +139,8 @@ def confirmed(wrong, tried):
         right = wrong.right_outputs(records, fresh.main_cases, fresh.expected, position)
         fed = outputs_fed_by(wrong, number)
         made_right = [j for j in fed if right[j]]
-        if not made_right or not set(fed) <= wrong_outputs:
+        stay_right = all(right[j] or j in wrong_outputs for j in range(len(right)))
+        if not made_right or not stay_right or not set(fed) <= wrong_outputs:
             continue
         same = [j for j in made_right if all(values_agree(np.sort(arrays[-1], None), np.sort(expected.outputs[j], None))
                                       for arrays, expected in zip(given, fresh.expected))]
@@ -159,7 +176,7 @@ def outputs_fed_by(wrong, number):
     _, comparisons, roots = wrong.traced
     every = range(len(wrong.answer_key.exercise.outputs))
     if len(roots) != len(every):
-        return every
+        return wrong.wrong_outputs() if wrong.answer_key.exercise.driver else every     # a driver calls several methods
     return [j for j in every if number in comparisons[0].upstream(roots[j][1])]
 
 

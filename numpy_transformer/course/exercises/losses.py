@@ -104,6 +104,10 @@ EXERCISES = [
                               "every = logits - logits.max(-1, keepdims=True)\n"
                               "    every = every - np.log(np.exp(every).sum(-1, keepdims=True))\n"
                               "    return -(1 - smoothing) * right.mean() - smoothing * every.mean()"}),
+            Mistake("CE-19", {"losses = -(1 - smoothing) * right - smoothing * logp.mean(-1)\n    return losses.mean()":
+                              "every = logits - logits.max(-1, keepdims=True)\n"
+                              "    every = every - np.log(np.exp(every).sum(-1, keepdims=True))\n"
+                              "    return -(1 - smoothing) * right.mean() - smoothing * every.mean(-1).sum() / len(y)"}),
             Mistake("CE-17", {
                 "logits[counted], targets[counted]": "logits, targets",
                 "losses.mean()": "losses[counted].mean()"}),

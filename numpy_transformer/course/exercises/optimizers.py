@@ -134,6 +134,7 @@ EXERCISES = [
                 "m / (1 - beta1 ** t)": "m / (1 - beta2 ** t)",
                 "v / (1 - beta2 ** t)": "v / (1 - beta1 ** t)"}),
             Mistake("ADM-9a", {"np.sqrt(v_hat) + eps": "np.sqrt(v_hat + eps)"}),
+            Mistake("ADM-24", {"beta1 ** t": "beta1 ** (t + 1)", "beta2 ** t": "beta2 ** (t + 1)"}),
             Mistake("ADM-23", {"return w, m, v": "w = np.where(g == 0, decayed, w)\n    return w, m, v"}),
             Mistake("ADM-9b", {"np.sqrt(v_hat) + eps": "np.sqrt(v_hat)"}),
             Mistake("ADM-9c", {"(np.sqrt(v_hat) + eps)": "((np.sqrt(v) + eps) / math.sqrt(1 - beta2 ** t))"}),

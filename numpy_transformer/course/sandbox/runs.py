@@ -130,7 +130,8 @@ def make_request(task, files, seconds, megabytes, **more):
     if any(worker.HELPERS.encode() in content for content in files.values()):       # the others do not see that there are any
         job["helpers"] = task.exercise.code_with_given if task.exercise.imported else ""
     if task.exercise.driver:
-        job |= {"driver": task.exercise.driver, "roots": task.exercise.roots, "stored": task.exercise.stored}
+        job |= {"driver": task.exercise.driver, "roots": task.exercise.roots, "stored": task.exercise.stored,
+                "suspects": task.exercise.suspects}
     if task.rerun is not None:
         job["rerun"] = task.rerun
     return request(job, *pack(tuple(task.cases)))

@@ -22,9 +22,10 @@ from . import bugs, drivers, whole
 from .definition import StagePart
 from .files import look_at, program_of, unwritten
 from .parts import parts_of
-from .watching import changed_in_between
+from .watching import lost_in_between
 
 GRADIENT = 1e-6                                 # the largest relative error beside central differences
+SECONDS = 2.0                                   # of processor time for trying edits: a driver makes several calls
 CANNOT_RUN = "import", "name", "arguments"      # stages of a verdict at which nothing has run
 
 
@@ -196,9 +197,9 @@ def explained(stage, keys, i, part, verdict, run, program, execute):
         lines = tuple(Message(DIAGNOSIS, said=Message("stages/words.bug.named", name=bug.name, title=bug.title,
                                                       symptom=bug.symptom)) for bug in named)
         return replace(verdict, lines=(*verdict.lines, *lines), mistakes=tuple((bug.name,) for bug in named))
-    changed = changed_in_between(keys[i], program, execute, stage.file)
-    if changed:
-        return replace(verdict, lines=(*verdict.lines, changed))
+    lost = lost_in_between(keys[i], program, execute, stage.file)
+    if lost:
+        return replace(verdict, lines=(*verdict.lines, lost))
     return placed(keys[i], part, verdict, run, lambda task: execute(program, replace(task, exercise=part)))
 
 
@@ -209,7 +210,7 @@ def placed(key, part, verdict, run, execute):
     for programs whose one call gives all outputs. A driver makes several calls, and after an error in one of them, nothing
     is known about the outputs of the others.
     """
-    verdict = localize(key, verdict, run, part.file, execute)
+    verdict = localize(key, verdict, run, part.file, execute, SECONDS)
     untold = ["places.value.correct", "places.value.result"] if part.drives else ["places.value.correct"]
     if part.drives and any(answer.error for answer in key.answers(run)):
         untold.append("places.edit.some")

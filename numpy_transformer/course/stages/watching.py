@@ -1,13 +1,15 @@
-"""Finds arrays that a layer remembers and that are changed before it recalls them.
+"""Finds what a layer loses between a forward and the matching backward. A few lines more in module.py show it.
 
-The source WATCH is run after module.py. It compares what is recalled with copies of what was remembered, and raises an error
-with MARK and the name of the class if an entry has changed.
+With WATCH, what is recalled is compared with copies of what was remembered; an error with MARK and the name of the class tells
+that an entry has changed. With KEEP, each backward finds the attributes that the matching forward has left: if the answer is
+right then, it keeps values in attributes, which the next use of the layer replaces.
 """
 
 import re
 
-from ...texts import Message
+from ...texts import Message, listed
 from ..checker.messages import DIAGNOSIS, reported
+from ..checker.verdict import judge
 from ..sandbox import ProgramTask
 from .table import LAW
 
@@ -36,10 +38,48 @@ def _watched(remember, recall):
 
 Module.remember, Module.recall = _watched(Module.remember, Module.recall)
 '''
+KEEP = '''
 
 
-def changed_in_between(key, program, execute, file):
-    """Returns a Message about remembered arrays of a wrong answer that were changed in place, or None.
+def _keeping(forward, backward):
+    def kept(layer):
+        return {{name: value for name, value in vars(layer).items() if name not in ("_saved", "_uses")}}
+
+    def going_forward(self, *inputs, **options):
+        y = forward(self, *inputs, **options)
+        self.__dict__.setdefault("_uses", []).append(kept(self))
+        return y
+
+    def going_back(self, *gradients, **options):
+        if self.__dict__.get("_uses"):
+            vars(self).update(self._uses.pop())
+        return backward(self, *gradients, **options)
+
+    return going_forward, going_back
+
+
+def _of_each_use(cls, **options):
+    if cls.__name__ in {names} and {{"forward", "backward"}} <= vars(cls).keys():
+        cls.forward, cls.backward = _keeping(cls.forward, cls.backward)
+
+
+def _forget(forget):
+    def forgetting(self):
+        for _, part in [("", self), *self.parts()]:
+            part.__dict__.pop("_uses", None)
+        forget(self)
+
+    return forgetting
+
+
+Module.__init_subclass__ = classmethod(_of_each_use)
+Module.forget = _forget(Module.forget)
+'''
+CLASS = re.compile(rb"^class (\w+)", re.M)
+
+
+def lost_in_between(key, program, execute, file):
+    """Returns a Message about what a wrong answer loses between forward and backward, or None.
 
     Parameters:
         key : AnswerKey of the part
@@ -47,11 +87,34 @@ def changed_in_between(key, program, execute, file):
         execute : function (files, task) that returns a ProgramRun
         file : name of the stage's file
     """
+    said = changed_in_between(key, program, execute, file) or kept_in_attributes(key, program, execute, file)
+    return said and Message(DIAGNOSIS, said=said)
+
+
+def with_law(program, more):
+    """Returns the program with some lines more in module.py."""
     name = f"{LAW}.py"
-    watched = {**program, name: program[name] + WATCH.encode()}
-    run = execute(watched, ProgramTask(key.exercise, key.main_cases, file))
+    return {**program, name: program[name] + more.encode()}
+
+
+def kept_in_attributes(key, program, execute, file):
+    """Returns a Message about the class that is right if each use has attributes of its own, or None."""
+    def is_right_with(names):
+        run = execute(with_law(program, KEEP.format(names=names)), ProgramTask(key.exercise, key.cases, file))
+        return judge(key, run).status == "pass"
+
+    names = [name.decode() for name in CLASS.findall(program[file])]
+    if not names or not is_right_with(names):
+        return None
+    alone = [name for name in names if len(names) == 1 or is_right_with([name])]
+    return Message("stages/words.kept.attributes", n=len(alone[:1] or names), names=listed(alone[:1] or names))
+
+
+def changed_in_between(key, program, execute, file):
+    """Returns a Message about remembered arrays of a wrong answer that were changed in place, or None."""
+    run = execute(with_law(program, WATCH), ProgramTask(key.exercise, key.main_cases, file))
     for result in run.results:
         found = FOUND.search(reported(result.report, "error"))
         if found:
-            return Message(DIAGNOSIS, said=Message("stages/words.kept.changed", name=found[1]))
+            return Message("stages/words.kept.changed", name=found[1])
     return None

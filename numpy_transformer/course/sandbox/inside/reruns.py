@@ -68,10 +68,22 @@ class StudentProgram:
     def edits(self):
         """Yields (number, Edit, name of the definition); the definition's tree is edited while it is at this edit."""
         number = 0
-        for name in self.definitions:
-            for edit in edits(self.tree, name, insertions=True):
+        for name, methods in self.parts():
+            for edit in edits(self.tree, name, insertions=True, methods=methods):
                 yield number, edit, name
                 number += 1
+
+    def parts(self):
+        """Returns (name of a definition, names of its methods; (): all), those that are most likely to be wrong first."""
+        suspected, others, suspects = [], [], self.job.get("suspects", ())
+        for name, definition in self.definitions.items():
+            methods = [item.name for item in definition.body if isinstance(item, ast.FunctionDef)]
+            first = [method for method in methods if f"{name}.{method}" in suspects]
+            rest = [method for method in methods if method not in first]
+            if first and rest:
+                others.append((name, rest))
+            (suspected if first or name in suspects else others).append((name, first))
+        return suspected + others
 
     def edited(self, name):
         """Returns the function or class as the tree of this definition is now."""
@@ -131,7 +143,7 @@ def record_values(program, cases, send, np):
         with contextlib.suppress(Exception, TooLong), limited(LONGEST_RUN):
             program.run(program.entry(names), case)
     roots = tracer.roots(program.job["name"], [method for method, _ in cases[0][1]], program.job["paths"])
-    if program.job.get("roots"):
+    if "roots" in program.job:                  # of a driver
         roots = tracer.returned_by(program.job["roots"]) + tracer.stored_in(program.job["stored"])
     graph = {"nodes": [node.as_list() for node in tracer.nodes], "roots": roots}
     send(worker.NODES, 0, 0, json.dumps(graph).encode())

@@ -13,10 +13,11 @@ class Slot:
 
 
 def adamw_step(w, g, m, v, t, lr, beta1, beta2, eps, weight_decay):
-    optimizer = AdamW([Slot(w.copy(), g.copy())], lr, (beta1, beta2), eps, weight_decay)
-    optimizer.m[0], optimizer.v[0], optimizer.t = m.copy(), v.copy(), t - 1
+    other = Slot(np.ones(2, w.dtype), np.ones(2, w.dtype))     # comes before it in the same step
+    optimizer = AdamW([other, Slot(w.copy(), g.copy())], lr, (beta1, beta2), eps, weight_decay)
+    optimizer.m[1], optimizer.v[1], optimizer.t = m.copy(), v.copy(), t - 1
     optimizer.step()
-    return optimizer.parameters[0].data, optimizer.m[0], optimizer.v[0]
+    return optimizer.parameters[1].data, optimizer.m[1], optimizer.v[1]
 
 
 def clipped(gradients, max_norm):

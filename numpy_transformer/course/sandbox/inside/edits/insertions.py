@@ -12,10 +12,11 @@ NAMED = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp)           
 
 @dataclass
 class Terms:
-    """The names of a function: the arguments that it takes, except self, and the variables that it assigns."""
+    """The names of a function: the arguments that it takes, except self, the variables that it assigns, what it reads of self."""
 
     taken: list
     assigned: list
+    read: list                                  # such as "self.gamma.data"
 
     @property
     def all(self):
@@ -27,7 +28,10 @@ def terms_of(function):
     taken = [argument.arg for argument in function.args.args if argument.arg != "self"]
     assigned = [node.id for node in ast.walk(function)
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    return Terms(taken, assigned)
+    inside = {id(node.func if isinstance(node, ast.Call) else getattr(node, "value", None)) for node in ast.walk(function)}
+    read = [ast.unparse(node) for node in ast.walk(function) if isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Load) and id(node) not in inside]
+    return Terms(taken, assigned, list(dict.fromkeys(name for name in read if name.startswith("self."))))
 
 
 def swap(node, site, terms):
@@ -113,9 +117,11 @@ def inside_index(site):
 
 
 def factors(terms):
-    """Yields the names, the arguments' sizes along their first and last two axes, and the root of the last one."""
+    """Yields the names, what is read of self, the arguments' sizes along their first and last two axes, and the root of the last."""
     for name in terms.all:
         yield ast.Name(name, ast.Load())
+    for name in terms.read:
+        yield ast.parse(name, mode="eval").body
     for name in terms.taken:
         for axis in (-1, -2, 0):
             shape = ast.Attribute(ast.Name(name, ast.Load()), "shape", ast.Load())
