@@ -74,10 +74,10 @@ def candidates(wrong, number):
             if max(sum(array.size for array in arrays) for arrays in given) > LARGEST_PUT:
                 continue
             pairs = [(given[i][min(k, len(given[i]) - 1)], row) for i, k, row in rows]
-            if not values.entries[number]:
-                given, pairs = reshaped(given, pairs, rows)
             in_parts = values.nodes[number].in_loop and all(has_parts(array, shape_of(row)) for array, row in pairs)
             same = in_parts or all(array.shape == shape_of(row) for array, row in pairs)
+            if not same and not values.entries[number]:
+                given, pairs = reshaped(given, pairs, rows)
             if same or not turned:
                 found.append((not same, distance(*pairs[0]), len(found), given, in_parts))
     for *_, given, in_parts in sorted(found, key=lambda candidate: candidate[:3])[:MOST_CANDIDATES]:
