@@ -55,6 +55,9 @@ EXERCISES = [
             Mistake("LN-1", {" - g.mean(-1, keepdims=True) - x_hat * (g * x_hat).mean(-1, keepdims=True)": ""}),
             Mistake("LN-2", {" - g.mean(-1, keepdims=True)": ""}),
             Mistake("LN-5a", {"g.mean(": "g.sum(", "x_hat).mean(": "x_hat).sum("}),
+            Mistake("LN-5c", {"g.mean(-1, keepdims=True)": "g.sum(-1, keepdims=True) * g.shape[-1] / g.size",
+                              "(g * x_hat).mean(-1, keepdims=True)":
+                                  "(g * x_hat).sum(-1, keepdims=True) * g.shape[-1] / g.size"}),
             Mistake("LN-8a", {"g.mean(-1": "g.mean(-2", "x_hat).mean(-1": "x_hat).mean(-2"}),
             Mistake("LN-8c", {"g.mean(-1": "g.mean(0", "x_hat).mean(-1": "x_hat).mean(0"}),
             Mistake("LN-10a", {" - g.mean(": " + g.mean("}),

@@ -146,6 +146,11 @@ def test_remembered_arrays_that_are_changed_in_place_are_named():
     assert "LayerNorm.backward does not get the arrays that LayerNorm.forward has remembered" in sentences(result)
 
 
+def test_attributes_that_the_next_use_replaces_are_named_with_their_class():
+    result = checked(4, edited(4, ("self.remember(x, t)", "self.values = x, t"), ("x, t = self.recall()", "x, t = self.values")))
+    assert "GELU keeps in attributes what backward needs" in sentences(result) and "FeedForward keeps" not in sentences(result)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", STAGES)
 def test_bugs_of_the_zoo_are_named(number):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..program.stage11_gpt2 import BytePairEncoding, load_gpt2, read_safetensors
+from .filling import parameters_of
 
 
 def folder_for_files():
@@ -51,11 +52,20 @@ def safetensors(arrays):
         return described(read_safetensors(Path(folder) / "model.safetensors"))
 
 
+GROUPS = (("embedding", "positions"), ("norm1",), ("query", "key", "value"), ("output",), ("norm2",), ("feed_forward",), ("norm",))
+
+
+def grouped(arrays):
+    """Returns the numbers of the parameters {name: array} in these groups."""
+    return [np.concatenate([np.ravel(arrays[name]) for name in sorted(arrays) if set(group) & set(name.split("."))])
+            for group in GROUPS]
+
+
 def gpt2_logits(ids, config, arrays):
     with folder_for_files() as folder:
         write_gpt2(folder, config, arrays)
         model = load_gpt2(folder)
-        return model.forward(ids)
+        return model.forward(ids), *grouped({name: part.data for name, part in parameters_of(model).items()})
 
 
 def byte_pairs(texts, vocabulary, merges):

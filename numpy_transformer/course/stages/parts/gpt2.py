@@ -56,10 +56,31 @@ def as_they_are(arrays):
 
 
 def by_load_pretrained(ids, config, arrays):
-    """What the package computes with the same files."""
+    """What the package computes with the same files, and their arrays by the names of the program."""
     with tempfile.TemporaryDirectory() as folder:
         drivers.write_gpt2(folder, {**config, "architectures": ["GPT2LMHeadModel"]}, arrays)
-        return load_pretrained(folder, dtype=np.float64)(ids)
+        logits = load_pretrained(folder, dtype=np.float64)(ids)
+    return logits, *drivers.grouped(as_the_program_names_them(arrays, config["n_layer"]))
+
+
+def as_the_program_names_them(arrays, num_layers):
+    """Returns {name of a parameter: array} of GPT-2's arrays."""
+    arrays = {name.removeprefix("transformer."): array for name, array in arrays.items()}
+    named = {"embedding.weight": arrays["wte.weight"], "positions": arrays["wpe.weight"]}
+    norms, linears = {"norm": "ln_f"}, {}
+    for i in range(num_layers):
+        norms |= {f"blocks.{i}.norm1": f"h.{i}.ln_1", f"blocks.{i}.norm2": f"h.{i}.ln_2"}
+        linears |= {f"blocks.{i}.attention.output": f"h.{i}.attn.c_proj", f"blocks.{i}.feed_forward.up": f"h.{i}.mlp.c_fc",
+                    f"blocks.{i}.feed_forward.down": f"h.{i}.mlp.c_proj"}
+        for part in ("weight", "bias"):
+            merged = arrays[f"h.{i}.attn.c_attn.{part}"]
+            for k, name in enumerate(("query", "key", "value")):
+                named[f"blocks.{i}.attention.{name}.{part}"] = merged[..., k * merged.shape[-1] // 3:(k + 1) * merged.shape[-1] // 3]
+    for name, theirs in norms.items():
+        named |= {f"{name}.gamma": arrays[f"{theirs}.weight"], f"{name}.beta": arrays[f"{theirs}.bias"]}
+    for name, theirs in linears.items():
+        named |= {f"{name}.weight": arrays[f"{theirs}.weight"], f"{name}.bias": arrays[f"{theirs}.bias"]}
+    return named
 
 
 def draw_tokenizer(rng, n):
@@ -141,7 +162,9 @@ def reading():
 
 def weights():
     """The part that gives the weights to the model."""
-    return new_part(11, 2, drivers.gpt2_logits, ("load_gpt2",), draw_gpt2, ("logits",), (
+    return new_part(11, 2, drivers.gpt2_logits, ("load_gpt2",), draw_gpt2, (
+        "logits", "embedding and positions", "norm1", "query, key and value", "attention.output", "norm2", "feed_forward",
+        "norm"), (
         Mistake("GPT-1", {
             "part.weight.data, part.bias.data = weight, bias":
                 "part.weight.data, part.bias.data = weight.T, bias"}),

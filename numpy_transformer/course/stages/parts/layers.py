@@ -33,6 +33,8 @@ def stage_2():
                     "np.add.at(self.weight.grad, ids, dx)":
                         "total = np.zeros_like(self.weight.grad)\n        np.add.at(total, ids, dx)\n"
                         "        self.weight.grad[ids] = total[ids]"}),
+                Mistake("EMB-9", {"np.add.at(self.weight.grad, ids, dx)":
+                                  "for some, part in zip(ids, dx):\n            self.weight.grad[some] += part"}),
                 Mistake("EMB-6", {"np.add.at(self.weight.grad, ids, dx)":
                                   "np.add.at(self.weight.grad, ids, dx / np.bincount(ids.ravel())[ids][..., None])"}),
                 Mistake("EMB-7", {"np.add.at(self.weight.grad, ids, dx)":

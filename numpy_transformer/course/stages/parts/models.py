@@ -33,6 +33,10 @@ def stage_8():
         Mistake("LM-14", {"dx.reshape(-1, *dx.shape[-2:]).sum(0)": "dx.sum(0)"}),
         Mistake("LM-15", {
             "dx.reshape(-1, *dx.shape[-2:]).sum(0)": "dx.reshape(dx.shape[-2], -1, dx.shape[-1]).sum(1)"}),
+        Mistake("LM-17", {
+            "self.positions.grad[:dx.shape[-2]] += dx.reshape(-1, *dx.shape[-2:]).sum(0)":
+                "dx = dx.reshape(-1, *dx.shape[-2:]).sum(0) + 0 * dx\n"
+                "        self.positions.grad[:dx.shape[-2]] += dx.reshape(-1, *dx.shape[-2:])[0]"}),
         Mistake("LM-16", {
             "for block in reversed(self.blocks):": "self.blocks.reverse()\n        for block in self.blocks:"}),
         Mistake("LM-6", {"h = self.norm(x)": "h = x", "self.norm.backward(dlogits @ self.embedding.weight.data)":

@@ -72,8 +72,8 @@ class CrossEntropyLoss(Module):
 
 
 # === [CE-12a] _smooth, used by CrossEntropyLoss.forward, spreads the label smoothing over the other V - 1 classes
-#     only: 1 - e at the target and e / (V - 1) elsewhere; forward and backward agree: q = np.full((n, V),
-#     eps / max(V - 1, 1), dtype=dtype).
+#     only: 1 - e at the target and e / (V - 1) elsewhere; forward and backward agree: q = np.full((n, V), eps / max(V
+#     - 1, 1), dtype=dtype).
 def _smooth(targets, V, eps, dtype):
     """The wanted distribution of each row, (n, V)."""
     n = len(targets)
@@ -151,9 +151,9 @@ class CrossEntropyLoss(Module):
         return d
 
 
-# === [CE-18] CrossEntropyLoss.forward: the e / V part of the loss is averaged over all rows, ignored ones
-#     too (only the onehot part is restricted to the counted rows): loss wrong (gradient right) when label_smoothing >
-#     0 and at least one target is ignored.
+# === [CE-18] CrossEntropyLoss.forward: the e / V part of the loss is averaged over all rows, ignored ones too (only
+#     the onehot part is restricted to the counted rows): loss wrong (gradient right) when label_smoothing > 0 and at
+#     least one target is ignored.
 def softmax(z):
     top = z.max(axis=-1)[..., None]
     weights = np.exp(z - top)
@@ -195,8 +195,8 @@ class CrossEntropyLoss(Module):
         return grad.reshape(shape)
 
 
-# === [-] CrossEntropyLoss.forward: z = logits.reshape(...) is a view of the caller's array, and z -= max
-#     subtracts the row maximum in place: the logits argument is changed (loss and gradient are right).
+# === [-] CrossEntropyLoss.forward: z = logits.reshape(...) is a view of the caller's array, and z -= max subtracts
+#     the row maximum in place: the logits argument is changed (loss and gradient are right).
 def softmax(z):
     e = np.exp(z - z.max(-1, keepdims=True))
     e /= e.sum(-1, keepdims=True)
@@ -270,8 +270,8 @@ class CrossEntropyLoss(Module):
         return np.where(counted[..., np.newaxis], p - q, 0) / N
 
 
-# === [-] CrossEntropyLoss.forward, lines 48-49, returns the KL divergence q (log q - log p) of KLDivLoss instead of
-#     the cross-entropy, so with label smoothing the loss is too small by the entropy of q (gradients right; page
+# === [place] CrossEntropyLoss.forward, lines 48-49, returns the KL divergence q (log q - log p) of KLDivLoss instead
+#     of the cross-entropy, so with label smoothing the loss is too small by the entropy of q (gradients right; page
 #     example differs).
 def log_softmax(z):
     shifted = z - np.max(z, axis=-1, keepdims=True)
@@ -320,8 +320,8 @@ class CrossEntropyLoss(Module):
         return grad / count
 
 
-# === [-] softmax_backward, builds the Jacobian with np.eye(V), a float64 array, so float32 p and dp give a
-#     float64 dz.
+# === [-] softmax_backward, builds the Jacobian with np.eye(V), a float64 array, so float32 p and dp give a float64
+#     dz.
 def softmax(z):
     counts = np.exp(z - z.max(-1, keepdims=True))
     return counts / counts.sum(-1, keepdims=True)
@@ -364,8 +364,8 @@ class CrossEntropyLoss(Module):
         return out.reshape(shape)
 
 
-# === [-] CrossEntropyLoss.forward, makes ignored targets safe only with np.maximum(targets, 0), so an
-#     ignore_id of V or more (such as 999) is used as an index in line 38 and raises IndexError.
+# === [-] CrossEntropyLoss.forward, makes ignored targets safe only with np.maximum(targets, 0), so an ignore_id of V
+#     or more (such as 999) is used as an index in line 38 and raises IndexError.
 def softmax(z):
     z = z - z.max(axis=-1, keepdims=True)
     a = np.exp(z)
@@ -408,8 +408,8 @@ class CrossEntropyLoss(Module):
         return d / N
 
 
-# === [CE-12i] CrossEntropyLoss.backward subtracts only (1 - e) onehot and forgets the e / V of q in every
-#     class, so dlogits is too large by e / (V N) whenever label_smoothing is not 0; the loss itself is right.
+# === [CE-12i] CrossEntropyLoss.backward subtracts only (1 - e) onehot and forgets the e / V of q in every class, so
+#     dlogits is too large by e / (V N) whenever label_smoothing is not 0; the loss itself is right.
 def softmax(z):
     e = np.exp(z - np.amax(z, -1, keepdims=True))
     return e / np.add.reduce(e, -1, keepdims=True)
@@ -448,7 +448,7 @@ class CrossEntropyLoss(Module):
         return d / n
 
 
-# === [-] softmax_backward sums without keepdims, so it is right only for one row (V,): other shapes raise a
+# === [place] softmax_backward sums without keepdims, so it is right only for one row (V,): other shapes raise a
 #     broadcast error, and a square (n, n) gives wrong numbers silently.
 def softmax(z):
     z = z - z.max(-1, keepdims=True)
@@ -483,3 +483,40 @@ class CrossEntropyLoss(Module):
         used = q.any(axis=-1)
         dz[used] = (np.exp(log_p[used]) - q[used]) / N
         return dz.reshape(shape)
+
+
+# === [CE-19] The mask of the ignored targets is applied to the one-hot vector before smoothing and not to q (lines
+#     38-39), so with label smoothing every ignored row still adds its e/V terms to the loss in forward (line 41);
+#     backward masks correctly.
+def _logsumexp(z):
+    m = z.max(-1, keepdims=True)
+    return m, np.log(np.exp(z - m).sum(-1, keepdims=True))
+
+
+def softmax(z):
+    """softmax over the last axis."""
+    m, lse = _logsumexp(z)
+    return np.exp((z - m) - lse)
+
+
+def softmax_backward(p, dp):
+    """dz = p * (dp - <p, dp>), row by row."""
+    return p * (dp - np.einsum("...v,...v->...", p, dp)[..., None])
+
+
+class CrossEntropyLoss(Module):
+    def forward(self, logits, targets):
+        V, e = logits.shape[-1], self.label_smoothing
+        targets = np.asarray(targets)
+        valid = np.ones(targets.shape, bool) if self.ignore_id is None else np.asarray(targets != self.ignore_id)
+        n = int(valid.sum())
+        m, lse = _logsumexp(logits)
+        logp = (logits - m) - lse
+        onehot = (targets[..., None] == np.arange(V)) & valid[..., None]
+        q = ((1 - e) * onehot + e / V).astype(logits.dtype)
+        self.remember(np.exp(logp), q, valid, n)
+        return -(q * logp).sum() / n
+
+    def backward(self):
+        p, q, valid, n = self.recall()
+        return (p - q) * valid[..., None] / n

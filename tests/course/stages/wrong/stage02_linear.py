@@ -33,8 +33,7 @@ class Embedding(Module):
 
 
 # === [-] Embedding.backward multiplies by a float64 one-hot matrix and rebinds weight.grad, which turns a float32
-#     gradient into float64: onehot = np.zeros((flat.size, self.weight.data.shape[0])) and the last line of
-#     backward.
+#     gradient into float64: onehot = np.zeros((flat.size, self.weight.data.shape[0])) and the last line of backward.
 class Linear(Module):
     def forward(self, x):
         self.remember(x)
@@ -63,8 +62,7 @@ class Embedding(Module):
 
 
 # === [LIN-11b] Linear.forward keeps only the shape of x on the stack and x itself in an attribute, so that a layer
-#     used twice before the first backward takes the later x for both: self.rows = x.reshape(-1,
-#     x.shape[-1]).
+#     used twice before the first backward takes the later x for both: self.rows = x.reshape(-1, x.shape[-1]).
 class Linear(Module):
     def forward(self, x):
         self.rows = x.reshape(-1, x.shape[-1])
@@ -114,8 +112,8 @@ class Embedding(Module):
             self.weight.grad[i] = dx[ids == i].sum(axis=0)
 
 
-# === [-] Linear.backward: sums only one leading axis of the batched product x^T dy: with two or more leading
-#     axes before the rows (x of 4 or more axes) += raises a broadcasting ValueError; 1 to 3 axes are right.
+# === [-] Linear.backward: sums only one leading axis of the batched product x^T dy: with two or more leading axes
+#     before the rows (x of 4 or more axes) += raises a broadcasting ValueError; 1 to 3 axes are right.
 class Linear(Module):
     def forward(self, x):
         y = np.matmul(x, self.weight.data) + self.bias.data
@@ -148,8 +146,8 @@ class Embedding(Module):
         np.add.at(self.weight.grad, ids.reshape(-1), dx.reshape(-1, width))
 
 
-# === [-] Embedding.forward: picks rows by a float64 np.eye product, so a float32 table gives float64 vectors
-#     (the gradient stays float32).
+# === [-] Embedding.forward: picks rows by a float64 np.eye product, so a float32 table gives float64 vectors (the
+#     gradient stays float32).
 class Linear(Module):
     def forward(self, x):
         W, b = self.weight.data, self.bias.data
@@ -208,8 +206,8 @@ class Embedding(Module):
         self.weight.grad = self.weight.grad + onehot.T @ dx.reshape(-1, d_model)
 
 
-# === [-] Linear.backward makes (d_in, N) out of x by a reshape instead of a transpose: right shape, mixed numbers in
-#     weight.grad (right only for a single row, or d_in = 1) (self.weight.grad += x.reshape(d_in, -1) @ rows)
+# === [place] Linear.backward makes (d_in, N) out of x by a reshape instead of a transpose: right shape, mixed numbers
+#     in weight.grad (right only for a single row, or d_in = 1) (self.weight.grad += x.reshape(d_in, -1) @ rows)
 class Linear(Module):
     def backward(self, dy):
         x = self.recall()
@@ -229,8 +227,8 @@ class Embedding(Module):
             self.weight.grad[i] += g
 
 
-# === [LIN-5a] Linear.backward sums dy over axis 0 only for bias.grad: for x (d_in,) it adds the scalar sum
-#     of dy to every entry, and for two or more leading axes += raises an error; only (n, d_in) is right.
+# === [LIN-5a] Linear.backward sums dy over axis 0 only for bias.grad: for x (d_in,) it adds the scalar sum of dy to
+#     every entry, and for two or more leading axes += raises an error; only (n, d_in) is right.
 class Linear(Module):
     def forward(self, x):
         self.remember(x)
@@ -250,8 +248,8 @@ class Embedding(Module):
         return np.take(self.weight.data, ids, axis=0)
 
 
-# === [EMB-2] Embedding.backward replaces weight.grad by the new table instead of adding to it, so an
-#     earlier gradient is lost (second use, second backward).
+# === [EMB-2] Embedding.backward replaces weight.grad by the new table instead of adding to it, so an earlier gradient
+#     is lost (second use, second backward).
 class Linear(Module):
     def forward(self, x):
         y = np.dot(x, self.weight.data)
@@ -275,3 +273,31 @@ class Embedding(Module):
         table = np.zeros_like(self.weight.data)
         np.add.at(table, ids.reshape(-1), dx.reshape(-1, dx.shape[-1]))
         self.weight.grad = table
+
+
+# === [EMB-9] Embedding.backward loops only over the first axis (`for i, d in zip(ids, dx)`): with ids (B, T) each i
+#     is a whole text, and `grad[i] += d` loses ids that repeat within the text. With the page's ids of one axis it is
+#     right.
+class Linear(Module):
+    def forward(self, x):
+        y = x @ self.weight.data
+        y = y + self.bias.data
+        self.remember(x)
+        return y
+
+    def backward(self, dy):
+        x = self.recall()
+        d_in, d_out = self.weight.data.shape
+        flat_x = x.reshape(-1, d_in)
+        flat_dy = dy.reshape(-1, d_out)
+        self.weight.grad += np.einsum("ni,nf->if", flat_x, flat_dy)
+        self.bias.grad += np.einsum("nf->f", flat_dy)
+        return dy @ self.weight.data.T
+
+
+class Embedding(Module):
+    def backward(self, dx):
+        ids = self.recall()
+        # one after the other, so that ids that occur twice are added twice
+        for i, d in zip(ids, dx):
+            self.weight.grad[i] += d

@@ -86,8 +86,8 @@ class LayerNorm(Module):
         return r / D * (D * dy - a - xh * b)
 
 
-# === [LN-21] LayerNorm.backward: dy is replaced by dy * gamma before the parameter gradients, so gamma.grad
-#     and beta.grad both contain an extra factor gamma (dx is right; right for gamma = 1).
+# === [LN-21] LayerNorm.backward: dy is replaced by dy * gamma before the parameter gradients, so gamma.grad and
+#     beta.grad both contain an extra factor gamma (dx is right; right for gamma = 1).
 class LayerNorm(Module):
     def forward(self, x):
         c = x - x.mean(-1, keepdims=True)
@@ -113,8 +113,8 @@ class LayerNorm(Module):
         return dc + dmu / D
 
 
-# === [-] sum_rows (used in LayerNorm.backward): always sums axis 0 at least once: for a single row x (D,)
-#     the features themselves are summed to a scalar that is broadcast into all entries of gamma.grad and beta.grad.
+# === [-] sum_rows (used in LayerNorm.backward): always sums axis 0 at least once: for a single row x (D,) the
+#     features themselves are summed to a scalar that is broadcast into all entries of gamma.grad and beta.grad.
 def sum_rows(a):
     """Sums over the rows, along all leading axes."""
     a = a.sum(axis=0)
@@ -189,8 +189,8 @@ class LayerNorm(Module):
         return dc - dc.mean(-1, keepdims=True)
 
 
-# === [-] LayerNorm.backward, sums over (0, 1) for three axes and over 0 otherwise: with one axis the gamma
-#     and beta gradients become the sum over the features, with four axes it raises ValueError.
+# === [-] LayerNorm.backward, sums over (0, 1) for three axes and over 0 otherwise: with one axis the gamma and beta
+#     gradients become the sum over the features, with four axes it raises ValueError.
 class LayerNorm(Module):
     def forward(self, x):
         mu = np.mean(x, axis=-1, keepdims=True)
@@ -215,9 +215,9 @@ class LayerNorm(Module):
         return total / (n * sigma)
 
 
-# === [variance-as-a-difference] LayerNorm.forward, computes the variance as mean(x*x) - mean(x)**2, which
-#     loses all digits when the mean is large against the deviation (float32 at mean 1000: 3 percent off; float64 only
-#     from means of about 1e5; page example passes).
+# === [variance-as-a-difference] LayerNorm.forward, computes the variance as mean(x*x) - mean(x)**2, which loses all
+#     digits when the mean is large against the deviation (float32 at mean 1000: 3 percent off; float64 only from
+#     means of about 1e5; page example passes).
 def avg(a):
     return a.mean(axis=-1, keepdims=True)
 
@@ -240,8 +240,8 @@ class LayerNorm(Module):
         return (g - avg(g) - xhat * avg(g * xhat)) * r
 
 
-# === [-] LayerNorm.backward takes the sum of dc over the whole array instead of each row's for the gradient
-#     of mu, so dx is wrong as soon as there is more than one row.
+# === [-] LayerNorm.backward takes the sum of dc over the whole array instead of each row's for the gradient of mu, so
+#     dx is wrong as soon as there is more than one row.
 class LayerNorm(Module):
     def forward(self, x):
         D = x.shape[-1]
@@ -278,9 +278,9 @@ class LayerNorm(Module):
         return dc + dmu / D
 
 
-# === [-] LayerNorm.backward: recomputes the standard deviation without eps, whereas forward has eps;
-#     gradients of x and gamma wrong for large eps or rows of small variance (NaN for a constant row), about 1e-5
-#     relative at eps=1e-5 and variance 1
+# === [place] LayerNorm.backward: recomputes the standard deviation without eps, whereas forward has eps; gradients of
+#     x and gamma wrong for large eps or rows of small variance (NaN for a constant row), about 1e-5 relative at
+#     eps=1e-5 and variance 1
 class LayerNorm(Module):
     def forward(self, x):
         centered = x - x.mean(axis=-1, keepdims=True)
@@ -302,7 +302,7 @@ class LayerNorm(Module):
         return (g - mean_g - hat * mean_gh) / sigma
 
 
-# === [-] LayerNorm.backward: recovers xhat from y by dividing by gamma (the current one); NaN in dx and
+# === [place] LayerNorm.backward: recovers xhat from y by dividing by gamma (the current one); NaN in dx and
 #     gamma.grad if an entry of gamma is 0 (allowed); right otherwise
 class LayerNorm(Module):
     def forward(self, x):
@@ -326,8 +326,8 @@ class LayerNorm(Module):
         return dc - dc.sum(-1, keepdims=True) / n
 
 
-# === [-] LayerNorm.backward: Jacobian from np.eye and np.ones, which are float64, so dx is float64 for
-#     float32 input; the values are right
+# === [-] LayerNorm.backward: Jacobian from np.eye and np.ones, which are float64, so dx is float64 for float32 input;
+#     the values are right
 class LayerNorm(Module):
     def forward(self, x):
         mu = x.mean(axis=-1, keepdims=True)
@@ -348,3 +348,148 @@ class LayerNorm(Module):
         one = np.eye(D) - np.ones((D, D)) / D
         J = r[..., None] * (one - xhat[..., :, None] * xhat[..., None, :] / D)
         return np.einsum("...ij,...j->...i", J, dy * self.gamma.data)
+
+
+# === [place] LayerNorm.backward forgets to sum dr over the features: r is one number per row, but `dr = dx_hat * c`
+#     keeps shape (..., D), and broadcasting hides it in the following lines. (Line 42.)
+class LayerNorm(Module):
+    def forward(self, x):
+        # the six lines of the page
+        mu = np.mean(x, axis=-1, keepdims=True)
+        c = x - mu
+        var = np.mean(c * c, axis=-1, keepdims=True)
+        r = 1 / np.sqrt(var + self.eps)
+        x_hat = c * r
+        y = self.gamma.data * x_hat + self.beta.data
+        self.remember(c, r)
+        return y
+
+    def backward(self, dy):
+        c, r = self.recall()
+        D = c.shape[-1]
+        x_hat = c * r
+
+        # line 6: y = gamma * x_hat + beta
+        self.gamma.grad += (dy * x_hat).reshape(-1, D).sum(axis=0)
+        self.beta.grad += dy.reshape(-1, D).sum(axis=0)
+        dx_hat = dy * self.gamma.data
+
+        # line 5: x_hat = c r
+        dc = dx_hat * r
+        dr = dx_hat * c
+
+        # line 4: r = (var + eps)^(-1/2)
+        dvar = dr * (-r ** 3 / 2)
+
+        # line 3: var = mean(c * c)
+        dc = dc + dvar * 2 * c / D
+
+        # line 2: c = x - mu
+        dx = dc
+        dmu = -np.sum(dc, axis=-1, keepdims=True)
+
+        # line 1: mu = mean(x)
+        dx = dx + dmu / D
+        return dx
+
+
+# === [place] In the last line of backward, the mean for the variance is taken of dy * z, which was at hand from
+#     gamma's gradient, instead of dy * gamma * z; with gamma = 1 this makes no difference, with another gamma dx is
+#     wrong.
+def row_mean(a):
+    return np.mean(a, axis=-1, keepdims=True)
+
+
+class LayerNorm(Module):
+    def forward(self, x):
+        dev = x - row_mean(x)
+        sigma = np.sqrt(row_mean(dev * dev) + self.eps)
+        z = dev / sigma                                 # standardized
+        self.remember(z, sigma)
+        return z * self.gamma.data + self.beta.data
+
+    def backward(self, dy):
+        z, sigma = self.recall()
+        over_rows = tuple(range(dy.ndim - 1))
+
+        dy_z = dy * z
+        self.gamma.grad += dy_z.sum(axis=over_rows)
+        self.beta.grad += dy.sum(axis=over_rows)
+
+        # dx = (dz - mean(dz) - z * mean(dz z)) / sigma
+        dz = dy * self.gamma.data
+        return (dz - row_mean(dz) - z * row_mean(dy_z)) / sigma
+
+
+# === [LN-5c] LayerNorm.backward is copied from the step-by-step batchnorm backward: the means are divided by N =
+#     number of rows (N from line 33, used in dsq = dvar / N and dx2 = dmu / N) instead of the number of features D.
+class LayerNorm(Module):
+    def forward(self, x):
+        # same steps as the computational graph of batchnorm, only along the last axis
+        mu = np.mean(x, axis=-1, keepdims=True)
+        xmu = x - mu
+        sq = xmu ** 2
+        var = np.mean(sq, axis=-1, keepdims=True)
+        sqrtvar = np.sqrt(var + self.eps)
+        ivar = 1.0 / sqrtvar
+        xhat = xmu * ivar
+        self.remember(xhat, xmu, ivar, sqrtvar)
+        return self.gamma.data * xhat + self.beta.data
+
+    def backward(self, dout):
+        xhat, xmu, ivar, sqrtvar = self.recall()
+        shape = dout.shape
+        dout = dout.reshape(-1, shape[-1])
+        xhat, xmu = xhat.reshape(dout.shape), xmu.reshape(dout.shape)
+        ivar, sqrtvar = ivar.reshape(-1, 1), sqrtvar.reshape(-1, 1)
+        N, D = dout.shape
+
+        self.beta.grad += np.sum(dout, axis=0)
+        self.gamma.grad += np.sum(dout * xhat, axis=0)
+        dxhat = dout * self.gamma.data
+
+        # xhat = xmu * ivar
+        divar = np.sum(dxhat * xmu, axis=1, keepdims=True)
+        dxmu1 = dxhat * ivar
+        # ivar = 1 / sqrtvar
+        dsqrtvar = -1.0 / (sqrtvar ** 2) * divar
+        # sqrtvar = sqrt(var + eps)
+        dvar = 0.5 / sqrtvar * dsqrtvar
+        # var = mean(sq)
+        dsq = dvar / N
+        # sq = xmu ** 2
+        dxmu2 = 2 * xmu * dsq
+        # xmu = x - mu
+        dx1 = dxmu1 + dxmu2
+        dmu = -np.sum(dx1, axis=1, keepdims=True)
+        # mu = mean(x)
+        dx2 = dmu / N
+        return (dx1 + dx2).reshape(shape)
+
+
+# === [place] forward keeps the bare variance, and backward divides by sqrt(var) without eps, although forward divided
+#     by sqrt(var + eps) (wrong for small variances or a larger eps, NaN for a constant row): line `sigma =
+#     np.sqrt(var)`.
+class LayerNorm(Module):
+    def forward(self, x):
+        mu = np.mean(x, axis=-1, keepdims=True)
+        c = x - mu
+        var = np.mean(np.square(c), axis=-1, keepdims=True)
+        x_hat = c / np.sqrt(var + self.eps)
+        self.remember(x_hat, var)
+        return self.gamma.data * x_hat + self.beta.data
+
+    def backward(self, dy):
+        x_hat, var = self.recall()
+        leading = tuple(range(dy.ndim - 1))
+        self.beta.grad += np.sum(dy, axis=leading)
+        self.gamma.grad += np.sum(dy * x_hat, axis=leading)
+
+        # x_hat_i = c_i / sigma
+        #   d x_hat_i / d x_j = (delta_ij - 1/D - x_hat_i x_hat_j / D) / sigma
+        # contracted with dx_hat_i = gamma_i dy_i:
+        dx_hat = self.gamma.data * dy
+        sigma = np.sqrt(var)
+        first = np.mean(dx_hat, axis=-1, keepdims=True)
+        second = np.mean(dx_hat * x_hat, axis=-1, keepdims=True)
+        return (dx_hat - first - second * x_hat) / sigma

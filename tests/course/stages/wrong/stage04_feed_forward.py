@@ -26,8 +26,8 @@ class FeedForward(Module):
         return self.up.backward(dh)
 
 
-# === [-] FeedForward.forward calls self.up a second time to keep the hidden units, which leaves another entry on its
-#     stack: after two uses the second backward of up gets the wrong x: self.hidden = self.up(x).
+# === [place] FeedForward.forward calls self.up a second time to keep the hidden units, which leaves another entry on
+#     its stack: after two uses the second backward of up gets the wrong x: self.hidden = self.up(x).
 class GELU(Module):
     def forward(self, x):
         t = np.tanh(C * (x + CUBIC * x ** 3))
@@ -100,8 +100,8 @@ class FeedForward(Module):
         return self.up.backward(dhidden)
 
 
-# === [GEL-9b] GELU.backward: dy multiplies only the first term of the derivative, not x (1 - tanh^2) du / 2:
-#     right only for dy = 1 (or saturated x).
+# === [GEL-9b] GELU.backward: dy multiplies only the first term of the derivative, not x (1 - tanh^2) du / 2: right
+#     only for dy = 1 (or saturated x).
 class GELU(Module):
     def forward(self, x):
         u = C * (x + CUBIC * x ** 3)
@@ -128,8 +128,8 @@ class FeedForward(Module):
         return dy
 
 
-# === [-] GELU.backward: multiplies dy in place and returns that same array: the caller's dy is changed
-#     (values right).
+# === [-] GELU.backward: multiplies dy in place and returns that same array: the caller's dy is changed (values
+#     right).
 class GELU(Module):
     def forward(self, x):
         squared = x * x
@@ -152,8 +152,8 @@ class FeedForward(Module):
         return d
 
 
-# === [-] tanh (used in GELU.forward): own tanh from exp(u) and exp(-u) overflows: inf / inf = nan for |u| >
-#     709 in float64 (|x| about 27) or > 88 in float32 (|x| about 13.4); right for usual sizes.
+# === [place] tanh (used in GELU.forward): own tanh from exp(u) and exp(-u) overflows: inf / inf = nan for |u| > 709
+#     in float64 (|x| about 27) or > 88 in float32 (|x| about 13.4); right for usual sizes.
 def tanh(u):
     a, b = np.exp(u), np.exp(-u)
     return (a - b) / (a + b)
@@ -184,8 +184,8 @@ class FeedForward(Module):
         return self.up.backward(dh)
 
 
-# === [-] GELU.backward: C does not multiply the cubic part of the derivative of u, C + 3 CUBIC x^2 instead of C (1 +
-#     3 CUBIC x^2) (du = C + 3 * CUBIC * x ** 2)
+# === [place] GELU.backward: C does not multiply the cubic part of the derivative of u, C + 3 CUBIC x^2 instead of C
+#     (1 + 3 CUBIC x^2) (du = C + 3 * CUBIC * x ** 2)
 class GELU(Module):
     def forward(self, x):
         u = C * (x + CUBIC * x ** 3)
@@ -269,3 +269,68 @@ class FeedForward(Module):
         dz = self.activation.backward(dz)
         dx = self.up.backward(dz)
         return dx
+
+
+# === [attributes] GELU.forward keeps x and tanh(u) in attributes (`self.x = x`, `self.t = np.tanh(u)`) instead of
+#     remember/recall, so with two uses before the first backward the earlier use gets the values of the later one.
+#     (Line 20.)
+class GELU(Module):
+    def forward(self, x):
+        u = C * (x + CUBIC * x * x * x)
+        # save for backward
+        self.x = x
+        self.t = np.tanh(u)
+        return 0.5 * x * (1 + self.t)
+
+    def backward(self, dy):
+        x = self.x
+        t = self.t
+        first = 0.5 * (1 + t)
+        dtanh = 1 - t * t
+        du = C * (1 + CUBIC * 3 * x * x)
+        second = 0.5 * x * dtanh * du
+        return dy * first + dy * second
+
+
+class FeedForward(Module):
+    def forward(self, x):
+        for layer in (self.up, self.activation, self.down):
+            x = layer(x)
+        return x
+
+    def backward(self, dy):
+        for layer in (self.down, self.activation, self.up):
+            dy = layer.backward(dy)
+        return dy
+
+
+# === [attributes] FeedForward keeps the shape of x in the attribute self.shape, which a second use before the first
+#     backward overwrites, so the gradient of the earlier use gets the shape of the later one (or the reshape fails):
+#     lines `self.shape = x.shape` in forward and `drows.reshape(self.shape)` in backward.
+class GELU(Module):
+    def forward(self, x):
+        u = C * (x + CUBIC * x * x * x)
+        tanh_u = np.tanh(u)
+        self.remember(x, tanh_u)
+        return 0.5 * x * (1 + tanh_u)
+
+    def backward(self, dy):
+        x, tanh_u = self.recall()
+        # f = x / 2, g = 1 + tanh(u):  f' g + f g'
+        dtanh = (1 - tanh_u ** 2) * C * (1 + 3 * CUBIC * x * x)
+        return dy * (0.5 * (1 + tanh_u) + 0.5 * x * dtanh)
+
+
+class FeedForward(Module):
+    def forward(self, x):
+        self.shape = x.shape
+        rows = x.reshape(-1, x.shape[-1])
+        for part in (self.up, self.activation, self.down):
+            rows = part(rows)
+        return rows.reshape(self.shape)
+
+    def backward(self, dy):
+        drows = dy.reshape(-1, dy.shape[-1])
+        for part in (self.down, self.activation, self.up):
+            drows = part.backward(drows)
+        return drows.reshape(self.shape)

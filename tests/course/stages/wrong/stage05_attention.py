@@ -79,7 +79,7 @@ class Attention(Module):
         return ds @ k, np.swapaxes(ds, -1, -2) @ q, dv
 
 
-# === [-] Attention.forward and backward take the width of the values, e, for d in the scale 1 / sqrt(d), which is
+# === [place] Attention.forward and backward take the width of the values, e, for d in the scale 1 / sqrt(d), which is
 #     right only if d = e: scale = 1 / math.sqrt(v.shape[-1]).
 def causal_mask(T):
     return np.tril(np.ones((T, T))) == 1
@@ -101,8 +101,8 @@ class Attention(Module):
         return dA @ k, dA.mT @ q, p.mT @ dy
 
 
-# === [-] Attention.forward: boolean indexing needs a mask of exactly (T, S): masks that have to be
-#     broadcast, such as (1, S), (S,), (B, 1, 1, S) or (B, H, T, S), raise IndexError.
+# === [-] Attention.forward: boolean indexing needs a mask of exactly (T, S): masks that have to be broadcast, such as
+#     (1, S), (S,), (B, 1, 1, S) or (B, H, T, S), raise IndexError.
 def causal_mask(T):
     return ~np.triu(np.ones((T, T), dtype=bool), k=1)
 
@@ -128,8 +128,8 @@ class Attention(Module):
         return dq, dk, dv
 
 
-# === [-] Attention.forward: the additive mask (bool array times Python float) is float64, so with a mask
-#     float32 inputs give float64 y, weights and dq, dk, dv; values are right.
+# === [-] Attention.forward: the additive mask (bool array times Python float) is float64, so with a mask float32
+#     inputs give float64 y, weights and dq, dk, dv; values are right.
 def causal_mask(T):
     mask = np.zeros((T, T), dtype=bool)
     for t in range(T):
@@ -185,7 +185,7 @@ class Attention(Module):
         return dq, dk, dv
 
 
-# === [-] Attention.forward divides by the root of the size of v, e, instead of that of q, d (backward agrees with
+# === [place] Attention.forward divides by the root of the size of v, e, instead of that of q, d (backward agrees with
 #     it); right if e = d (d = v.shape[-1])
 class Attention(Module):
     def forward(self, q, k, v, mask=None):
@@ -262,4 +262,164 @@ class Attention(Module):
         dwei = softmax_backward(p, dp) * q.shape[-1] ** -0.5
         dq = dwei @ k
         dk = np.swapaxes(dwei, -2, -1) @ q
+        return dq, dk, dv
+
+
+# === [place] After flattening the leading axes, a mask such as (B, 1, T, S) is spread over the N = B H matrices with
+#     np.tile (`M = np.tile(M, (N // len(M), 1, 1))`), which gives the order b0 b1 b0 b1 instead of b0 b0 b1 b1
+#     (np.repeat), so the matrices of a batch get masks of other texts. (Line 44.)
+def causal_mask(T):
+    """A boolean array (T, T), True where query t may see key s: at s <= t."""
+    mask = np.zeros((T, T), dtype=bool)
+    for t in range(T):
+        mask[t, :t + 1] = True
+    return mask
+
+
+def stack_matrices(x):
+    """(..., a, b) -> (N, a, b), all leading axes become one"""
+    return x.reshape(-1, x.shape[-2], x.shape[-1])
+
+
+class Attention(Module):
+    def forward(self, q, k, v, mask=None):
+        lead = q.shape[:-2]
+        T, d = q.shape[-2:]
+        S, e = v.shape[-2:]
+        Q, K, V = stack_matrices(q), stack_matrices(k), stack_matrices(v)
+        N = len(Q)
+
+        A = Q @ K.transpose(0, 2, 1) / math.sqrt(d)         # (N, T, S)
+        if mask is not None:
+            if mask.ndim == 1:
+                mask = mask.reshape(1, -1)
+            M = stack_matrices(mask)
+            # one mask for each of the N matrices
+            M = np.tile(M, (N // len(M), 1, 1))
+            A = np.where(M, A, -np.inf)
+        P = softmax(A)
+        Y = P @ V
+
+        self.weights = P.reshape(*lead, T, S)
+        self.remember(Q, K, V, P, lead)
+        return Y.reshape(*lead, T, e)
+
+    def backward(self, dy):
+        Q, K, V, P, lead = self.recall()
+        d = Q.shape[-1]
+        dY = stack_matrices(dy)
+
+        dQ = np.empty_like(Q)
+        dK = np.empty_like(K)
+        dV = np.empty_like(V)
+        for n in range(len(Q)):
+            # Y = P V
+            dV[n] = P[n].T @ dY[n]
+            dP = dY[n] @ V[n].T
+            # P = softmax(A)
+            dA = softmax_backward(P[n], dP)
+            # A = Q K^T / sqrt(d)
+            dQ[n] = dA @ K[n] / math.sqrt(d)
+            dK[n] = dA.T @ Q[n] / math.sqrt(d)
+
+        return (dQ.reshape(*lead, *Q.shape[1:]), dK.reshape(*lead, *K.shape[1:]), dV.reshape(*lead, *V.shape[1:]))
+
+
+# === [place] backward computes the weights anew from q and k (line 34, as with jax.checkpoint) but forgets the mask,
+#     which was not remembered (line 29), so with a mask all three gradients are wrong.
+def causal_mask(T):
+    """Boolean (T, T): query t sees key s iff s <= t."""
+    i = np.arange(T)
+    return i[:, None] >= i[None, :]
+
+
+def _scores(q, k):
+    return np.einsum("...td,...sd->...ts", q, k) / math.sqrt(q.shape[-1])
+
+
+class Attention(Module):
+    def forward(self, q, k, v, mask=None):
+        s = _scores(q, k)
+        if mask is not None:
+            s = np.where(mask, s, -np.inf)
+        self.weights = softmax(s)
+        self.remember(q, k, v)
+        return self.weights @ v
+
+    def backward(self, dy):
+        q, k, v = self.recall()
+        w = softmax(_scores(q, k))
+        dv = np.einsum("...ts,...te->...se", w, dy)
+        ds = softmax_backward(w, np.einsum("...te,...se->...ts", dy, v)) / math.sqrt(q.shape[-1])
+        dq = np.einsum("...ts,...sd->...td", ds, k)
+        dk = np.einsum("...ts,...td->...sd", ds, q)
+        return dq, dk, dv
+
+
+# === [attributes] backward takes the weights from the attribute (`p = self.weights`) and not from the stack, so if
+#     the layer was used twice before the first backward, the second backward works with the weights of the wrong use.
+def causal_mask(T):
+    """A boolean array (T, T), True where query t may see key s: at s <= t."""
+    t = np.arange(T)[:, None]
+    s = np.arange(T)[None, :]
+    return s <= t
+
+
+class Attention(Module):
+    def forward(self, q, k, v, mask=None):
+        d = q.shape[-1]
+        A = np.einsum("...ti,...si->...ts", q, k) / math.sqrt(d)
+        if mask is not None:
+            A = np.where(mask, A, -np.inf)
+        self.weights = softmax(A)
+        self.remember(q, k, v)
+        return np.einsum("...ts,...se->...te", self.weights, v)
+
+    def backward(self, dy):
+        q, k, v = self.recall()
+        p = self.weights
+        dv = np.einsum("...ts,...te->...se", p, dy)
+        dp = np.einsum("...te,...se->...ts", dy, v)
+        dA = softmax_backward(p, dp) / math.sqrt(q.shape[-1])
+        dq = np.einsum("...ts,...si->...ti", dA, k)
+        dk = np.einsum("...ts,...ti->...si", dA, q)
+        return dq, dk, dv
+
+
+# === [place] The mask is not kept: backward computes the weights again from q, k and the log-sum of forward, but
+#     without hiding scores, so hidden keys get weights above 0 and gradients: line `p = np.exp(scores_of(q, k) -
+#     lse)`.
+from stage01_loss import softmax
+
+
+def causal_mask(T):
+    return np.tril(np.ones((T, T), dtype=bool))
+
+
+def scores_of(q, k):
+    """A_ts = sum_i q_ti k_si / sqrt(d)"""
+    return (q @ np.swapaxes(k, -1, -2)) / math.sqrt(q.shape[-1])
+
+
+class Attention(Module):
+    def forward(self, q, k, v, mask=None):
+        A = scores_of(q, k)
+        if mask is not None:
+            A = np.where(mask, A, -np.inf)
+        top = A.max(axis=-1, keepdims=True)
+        lse = top + np.log(np.exp(A - top).sum(axis=-1, keepdims=True))
+        self.weights = softmax(A)
+        y = self.weights @ v
+        self.remember(q, k, v, y, lse)
+        return y
+
+    def backward(self, dy):
+        q, k, v, y, lse = self.recall()
+        p = np.exp(scores_of(q, k) - lse)
+        dv = np.swapaxes(p, -1, -2) @ dy
+        dp = dy @ np.swapaxes(v, -1, -2)
+        dA = p * (dp - (dy * y).sum(axis=-1, keepdims=True))
+        dA = dA / math.sqrt(q.shape[-1])
+        dq = dA @ k
+        dk = np.swapaxes(dA, -1, -2) @ q
         return dq, dk, dv

@@ -31,8 +31,8 @@ class MultiHeadAttention(Module):
         return self.query.backward(merge_heads(dqueries)), dmemory
 
 
-# === [-] MultiHeadAttention.backward adds dmemory to dx by itself if x and memory were the same array, which is the
-#     caller's task: dx = dx + dmemory.
+# === [place] MultiHeadAttention.backward adds dmemory to dx by itself if x and memory were the same array, which is
+#     the caller's task: dx = dx + dmemory.
 def split_heads(x, num_heads):
     parts = x.reshape(x.shape[:-1] + (num_heads, -1))
     return parts.swapaxes(-3, -2)
@@ -62,8 +62,7 @@ class MultiHeadAttention(Module):
 
 
 # === [-] split_heads and merge_heads transpose with fixed axes for (T, D) and (B, T, D), and raise a ValueError when
-#     there are several leading axes: return x.reshape(B, T, num_heads, D // num_heads).transpose(0, 2, 1,
-#     3).
+#     there are several leading axes: return x.reshape(B, T, num_heads, D // num_heads).transpose(0, 2, 1, 3).
 def split_heads(x, num_heads):
     if x.ndim == 2:
         T, D = x.shape
@@ -121,9 +120,9 @@ class MultiHeadAttention(Module):
         return dx, dmemory
 
 
-# === [-] MultiHeadAttention.backward: if x and memory are the same array, dmemory is already added to dx
-#     (and still returned), so the caller, who adds both, counts it twice; right for cross-attention and when x and
-#     memory are equal copies.
+# === [place] MultiHeadAttention.backward: if x and memory are the same array, dmemory is already added to dx (and
+#     still returned), so the caller, who adds both, counts it twice; right for cross-attention and when x and memory
+#     are equal copies.
 def split_heads(x, num_heads):
     lead, D = x.shape[:-1], x.shape[-1]
     return x.reshape(lead + (num_heads, D // num_heads)).swapaxes(-2, -3)
@@ -154,9 +153,9 @@ class MultiHeadAttention(Module):
         return dx, dmemory
 
 
-# === [-] MultiHeadAttention.forward: inserts an axis for the heads in every mask of more than 2 axes, though
-#     the mask already fits (..., H, T, S): (B, 1, 1, S) and (H, T, S) masks raise an error or hide the wrong keys;
-#     (T, S) and None are right.
+# === [place] MultiHeadAttention.forward: inserts an axis for the heads in every mask of more than 2 axes, though the
+#     mask already fits (..., H, T, S): (B, 1, 1, S) and (H, T, S) masks raise an error or hide the wrong keys; (T, S)
+#     and None are right.
 import numpy as np
 
 
@@ -188,8 +187,8 @@ class MultiHeadAttention(Module):
         return dx, dmemory
 
 
-# === [-] MultiHeadAttention.backward adds dmemory to dx if x and memory were the same array, which is the caller's
-#     task: then it counts twice (dx = dx + dmemory)
+# === [place] MultiHeadAttention.backward adds dmemory to dx if x and memory were the same array, which is the
+#     caller's task: then it counts twice (dx = dx + dmemory)
 def split_heads(x, num_heads):
     *leading, T, D = x.shape
     return x.reshape((*leading, T, num_heads, D // num_heads)).swapaxes(-2, -3)
@@ -252,9 +251,9 @@ class MultiHeadAttention(Module):
         return dx, dmemory
 
 
-# === [HD-15] split_heads: puts H in front of ALL axes instead of before T (merge_heads in the same
-#     convention: concatenates over axis 0); right for (T,D), wrong shape/order for inputs with leading axes, and
-#     masks with leading axes then hide wrong things or fail; unmasked attention stays right
+# === [HD-15] split_heads: puts H in front of ALL axes instead of before T (merge_heads in the same convention:
+#     concatenates over axis 0); right for (T,D), wrong shape/order for inputs with leading axes, and masks with
+#     leading axes then hide wrong things or fail; unmasked attention stays right
 import numpy as np
 
 
@@ -281,9 +280,9 @@ class MultiHeadAttention(Module):
         return self.query.backward(merge_heads(d_query)), d_memory
 
 
-# === [HD-2] split_heads (and its inverse merge_heads): features are dealt out interleaved: head h gets the
-#     features h, h + H, h + 2H, ... instead of h d to (h + 1) d - 1; merge_heads is consistently inverse, so shapes
-#     and finite differences fit, numbers do not (right for H = 1 or d = 1).
+# === [HD-2] split_heads (and its inverse merge_heads): features are dealt out interleaved: head h gets the features
+#     h, h + H, h + 2H, ... instead of h d to (h + 1) d - 1; merge_heads is consistently inverse, so shapes and finite
+#     differences fit, numbers do not (right for H = 1 or d = 1).
 import numpy as np
 
 
@@ -312,3 +311,48 @@ class MultiHeadAttention(Module):
         dx = self.query.backward(dq)
         dmemory = self.key.backward(dk) + self.value.backward(dv)
         return dx, dmemory
+
+
+# === [place] Heads are computed one after the other with one Attention; backward, line 49, goes through the heads in
+#     the order of forward, but the stack returns the last head first, so each head is combined with the remembered
+#     values of another one.
+import numpy as np
+
+
+def split_heads(x, num_heads):
+    # every head is a slice of the features
+    return np.stack(np.split(x, num_heads, axis=-1), axis=-3)
+
+
+def merge_heads(x):
+    heads = [x[..., h, :, :] for h in range(x.shape[-3])]
+    return np.concatenate(heads, axis=-1)
+
+
+class MultiHeadAttention(Module):
+    def forward(self, x, memory, mask=None):
+        q = split_heads(self.query(x), self.num_heads)
+        k = split_heads(self.key(memory), self.num_heads)
+        v = split_heads(self.value(memory), self.num_heads)
+        if mask is not None:                    # so that each head can take its own part
+            mask = np.broadcast_to(mask, (*q.shape[:-1], k.shape[-2]))
+
+        # one head after the other, then concatenate
+        outs, weights = [], []
+        for h in range(self.num_heads):
+            head_mask = None if mask is None else mask[..., h, :, :]
+            outs.append(self.attention(q[..., h, :, :], k[..., h, :, :], v[..., h, :, :], head_mask))
+            weights.append(self.attention.weights)
+        self.attention.weights = np.stack(weights, axis=-3)
+        return self.output(np.concatenate(outs, axis=-1))
+
+    def backward(self, dy):
+        douts = np.split(self.output.backward(dy), self.num_heads, axis=-1)
+        dq, dk, dv = [], [], []
+        for dout in douts:
+            a, b, c = self.attention.backward(dout)
+            dq.append(a)
+            dk.append(b)
+            dv.append(c)
+        dq, dk, dv = (np.concatenate(parts, axis=-1) for parts in (dq, dk, dv))
+        return self.query.backward(dq), self.key.backward(dk) + self.value.backward(dv)

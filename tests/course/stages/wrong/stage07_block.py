@@ -29,8 +29,8 @@ class Block(Module):
         return dx
 
 
-# === [-] Block.forward adds the attention to h = norm1(x) instead of to x, so the residual connection passes through
-#     the norm; backward agrees with this forward: a = h + self.attention(h, h, mask).
+# === [place] Block.forward adds the attention to h = norm1(x) instead of to x, so the residual connection passes
+#     through the norm; backward agrees with this forward: a = h + self.attention(h, h, mask).
 class Block(Module):
     def forward(self, x, mask=None):
         h = self.norm1(x)
@@ -62,8 +62,8 @@ class Block(Module):
         return dy + dbranch1 + dbranch2
 
 
-# === [BLK-14] Block.backward: drops the gradient of the queries: norm1.backward gets only dmemory instead of
-#     dx + dmemory of the attention (right for T = 1).
+# === [BLK-14] Block.backward: drops the gradient of the queries: norm1.backward gets only dmemory instead of dx +
+#     dmemory of the attention (right for T = 1).
 class Block(Module):
     def forward(self, x, mask=None):
         h = self.norm1(x)
@@ -79,8 +79,8 @@ class Block(Module):
         return self.norm1.backward(dh) + da
 
 
-# === [-] Block.forward: mask=None is taken as a causal mask instead of everything visible: wrong y and
-#     gradients for mask=None with T > 1.
+# === [place] Block.forward: mask=None is taken as a causal mask instead of everything visible: wrong y and gradients
+#     for mask=None with T > 1.
 from stage05_attention import causal_mask
 
 
@@ -114,9 +114,8 @@ class Block(Module):
         return dy + self.norm1.backward(dh + dmemory)
 
 
-# === [-] Block.forward hands x instead of h = norm1(x) as memory to the attention, so keys and values come from
-#     inputs that are not normalized; backward agrees with this forward (attended = self.attention(h, x,
-#     mask))
+# === [place] Block.forward hands x instead of h = norm1(x) as memory to the attention, so keys and values come from
+#     inputs that are not normalized; backward agrees with this forward (attended = self.attention(h, x, mask))
 class Block(Module):
     def forward(self, x, mask=None):
         h = self.norm1(x)
@@ -131,7 +130,7 @@ class Block(Module):
         return da + d_memory + self.norm1.backward(d_query)
 
 
-# === [-] Block.forward, overwrites x with norm1(x), so the residual connection adds the normed input
+# === [place] Block.forward, overwrites x with norm1(x), so the residual connection adds the normed input
 #     (post-norm-like first branch); backward is consistent with this (shows in the page example).
 class Block(Module):
     def forward(self, x, mask=None):
@@ -148,7 +147,7 @@ class Block(Module):
         return self.norm1.backward(d)
 
 
-# === [-] Block.forward, lines 19-20, puts the causal mask in the place of mask=None, so that without a mask later
+# === [place] Block.forward, lines 19-20, puts the causal mask in the place of mask=None, so that without a mask later
 #     tokens are hidden.
 from stage05_attention import causal_mask
 

@@ -23,8 +23,8 @@ class LanguageModel(Module):
         self.embedding.backward(dx)
 
 
-# === [-] LanguageModel.forward stores the causal mask of the first text in an attribute and never makes another, so a
-#     text of another length gets a mask of the wrong size: if not hasattr(self, "mask"):.
+# === [place] LanguageModel.forward stores the causal mask of the first text in an attribute and never makes another,
+#     so a text of another length gets a mask of the wrong size: if not hasattr(self, "mask"):.
 class LanguageModel(Module):
     def forward(self, ids):
         n = ids.shape[-1]
@@ -110,9 +110,9 @@ class LanguageModel(Module):
         self.embedding.weight.grad += dE
 
 
-# === [-] LanguageModel.forward: the causal mask is made once in the first forward and kept in an attribute:
-#     a later forward with another T raises a broadcasting error (or, if one of the two lengths is 1, uses a wrong
-#     mask without an error).
+# === [place] LanguageModel.forward: the causal mask is made once in the first forward and kept in an attribute: a
+#     later forward with another T raises a broadcasting error (or, if one of the two lengths is 1, uses a wrong mask
+#     without an error).
 class LanguageModel(Module):
     def forward(self, ids):
         T = ids.shape[-1]
@@ -138,8 +138,8 @@ class LanguageModel(Module):
         self.positions.grad[:T] += dx.reshape(-1, T, D).sum(axis=0)
 
 
-# === [-] LanguageModel.forward: only the first block gets the causal mask, the later blocks see everything:
-#     wrong logits for two or more blocks.
+# === [place] LanguageModel.forward: only the first block gets the causal mask, the later blocks see everything: wrong
+#     logits for two or more blocks.
 import numpy as np
 
 
@@ -173,9 +173,8 @@ class LanguageModel(Module):
         self.embedding.backward(d)
 
 
-# === [LM-15] LanguageModel.backward: reshape to (T, texts, D) instead of (texts, T, D): positions.grad has
-#     the right shape and mixes rows of different positions when there is more than one text (right for one text or T
-#     = 1).
+# === [LM-15] LanguageModel.backward: reshape to (T, texts, D) instead of (texts, T, D): positions.grad has the right
+#     shape and mixes rows of different positions when there is more than one text (right for one text or T = 1).
 class LanguageModel(Module):
     def forward(self, ids):
         length = ids.shape[-1]
@@ -201,9 +200,9 @@ class LanguageModel(Module):
         self.embedding.backward(dx)
 
 
-# === [-] LanguageModel keeps T in the attribute self.T instead of on the stack: after two forwards of different
-#     lengths, the backward of the first uses the length of the second for positions.grad (error, or gradients in
-#     wrong rows) (self.T = ids.shape[-1])
+# === [attributes] LanguageModel keeps T in the attribute self.T instead of on the stack: after two forwards of
+#     different lengths, the backward of the first uses the length of the second for positions.grad (error, or
+#     gradients in wrong rows) (self.T = ids.shape[-1])
 import numpy as np
 
 
@@ -233,8 +232,8 @@ class LanguageModel(Module):
 
 # === [LM-16] LanguageModel.backward reverses the list self.blocks itself, in place: the first backward is right, but
 #     afterwards the model has its blocks in the opposite order (next forward, second backward, names of the
-#     parameters); with 0 or 1 block it is right (self.blocks.reverse()               # the last block of
-#     forward is the first of backward)
+#     parameters); with 0 or 1 block it is right (self.blocks.reverse() # the last block of forward is the first of
+#     backward)
 class LanguageModel(Module):
     def forward(self, ids):
         T = ids.shape[-1]
@@ -261,8 +260,8 @@ class LanguageModel(Module):
         self.embedding.backward(dx)
 
 
-# === [-] LanguageModel.__init__, ties by self.lm_head = self.embedding.weight, so named_parameters() lists E
-#     twice (embedding.weight and lm_head); logits and gradients are right, but AdamW updates E twice in each step and
+# === [-] LanguageModel.__init__, ties by self.lm_head = self.embedding.weight, so named_parameters() lists E twice
+#     (embedding.weight and lm_head); logits and gradients are right, but AdamW updates E twice in each step and
 #     clipping counts it twice.
 class LanguageModel(Module):
     def __init__(self, vocab_size, max_len, d_model, num_heads, d_ff, num_layers, rng):
@@ -295,8 +294,8 @@ class LanguageModel(Module):
         self.embedding.backward(d)
 
 
-# === [-] LanguageModel.forward and backward, lines 23 and 42, keep the positions in the attribute self.pos, so two
-#     uses with different T before backward give ValueError for the earlier use.
+# === [attributes] LanguageModel.forward and backward, lines 23 and 42, keep the positions in the attribute self.pos,
+#     so two uses with different T before backward give ValueError for the earlier use.
 import numpy as np
 
 
@@ -330,3 +329,73 @@ class LanguageModel(Module):
         self.embedding.backward(dx)
         # every position was broadcast over the batch; a position occurs once in a text
         self.positions.grad[self.pos] += dx.reshape(-1, len(self.pos), D).sum(0)
+
+
+# === [place] The gradient of positions is summed over the tokens too, as for a bias: `self.positions.grad[:length] +=
+#     as_rows(grad).sum(axis=0)` has shape (D,) and is broadcast to all T rows, instead of a sum over the texts only.
+#     (Line 50.)
+def as_rows(x):
+    return x.reshape(-1, x.shape[-1])
+
+
+class LanguageModel(Module):
+    def forward(self, ids):
+        length = ids.shape[-1]
+        x = self.embedding(ids)
+        x = x + self.positions.data[:length]
+        for block in self.blocks:
+            x = block(x, causal_mask(length))
+        x = self.norm(x)
+        self.remember(x, length)
+        return x @ self.embedding.weight.data.T
+
+    def backward(self, dlogits):
+        h, length = self.recall()
+
+        # part 1 of dE: like a Linear without bias whose weight is E transposed
+        dweight = as_rows(h).T @ as_rows(dlogits)           # (D, V)
+        self.embedding.weight.grad += dweight.T
+        grad = dlogits @ self.embedding.weight.data
+
+        grad = self.norm.backward(grad)
+        for block in self.blocks[::-1]:
+            grad = block.backward(grad)
+
+        # the positions are added like a bias, so sum over all rows
+        self.positions.grad[:length] += as_rows(grad).sum(axis=0)
+        # part 2 of dE
+        self.embedding.backward(grad)
+
+
+# === [LM-17] dx is summed over the texts for the positions, under the same name, and this sum then goes to
+#     embedding.backward, where np.add.at broadcasts it to every text: line `dx = dx.reshape(-1, T, D).sum(axis=0)`
+#     before `self.embedding.backward(dx)`.
+def as_rows(array):
+    return array.reshape(-1, array.shape[-1])
+
+
+class LanguageModel(Module):
+    def forward(self, ids):
+        T = ids.shape[-1]
+        x = self.positions.data[:T] + self.embedding(ids)
+        mask = causal_mask(T)
+        for layer in self.blocks:
+            x = layer(x, mask)
+        normed = self.norm(x)
+        self.remember(normed)
+        return normed @ self.embedding.weight.data.T
+
+    def backward(self, dlogits):
+        normed = self.recall()
+        # output layer
+        self.embedding.weight.grad += as_rows(dlogits).T @ as_rows(normed)
+        dx = dlogits @ self.embedding.weight.data
+        # norm and blocks
+        dx = self.norm.backward(dx)
+        for layer in reversed(self.blocks):
+            dx = layer.backward(dx)
+        # input: the sum passes its gradient on to both terms
+        T, D = dx.shape[-2:]
+        dx = dx.reshape(-1, T, D).sum(axis=0)
+        self.positions.grad[:T] += dx
+        self.embedding.backward(dx)

@@ -37,8 +37,8 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     return losses
 
 
-# === [ADM-9a] AdamW.step adds eps inside the root, sqrt(v_hat + eps), instead of after it: root = np.sqrt(v
-#     / (1 - b2 ** self.t) + self.eps).
+# === [ADM-9a] AdamW.step adds eps inside the root, sqrt(v_hat + eps), instead of after it: root = np.sqrt(v / (1 - b2
+#     ** self.t) + self.eps).
 class AdamW:
     def step(self):
         self.t += 1
@@ -163,8 +163,8 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     return losses
 
 
-# === [-] AdamW.step: entries whose gradient is 0 in this step are skipped altogether (m and v do not decay,
-#     no Adam update): wrong for an entry that had a nonzero gradient in an earlier step.
+# === [place] AdamW.step: entries whose gradient is 0 in this step are skipped altogether (m and v do not decay, no
+#     Adam update): wrong for an entry that had a nonzero gradient in an earlier step.
 class AdamW:
     def step(self):
         self.t += 1
@@ -298,8 +298,8 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     return history
 
 
-# === [-] train, calls optimizer.zero_grad(), a method that only this file's AdamW has, so another optimizer
-#     with parameters, lr and step() gives AttributeError.
+# === [-] train, calls optimizer.zero_grad(), a method that only this file's AdamW has, so another optimizer with
+#     parameters, lr and step() gives AttributeError.
 class AdamW:
     def zero_grad(self):
         for parameter in self.parameters:
@@ -349,8 +349,8 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     return losses
 
 
-# === [-] clip_gradients computes min(1, max_norm / norm) without asking norm > max_norm first, so all
-#     gradients 0 (norm 0) raise ZeroDivisionError.
+# === [-] clip_gradients computes min(1, max_norm / norm) without asking norm > max_norm first, so all gradients 0
+#     (norm 0) raise ZeroDivisionError.
 class AdamW:
     def step(self):
         self.t += 1
@@ -394,9 +394,8 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     return losses
 
 
-# === [ADM-23] AdamW.step gives no Adam update to entries whose gradient is 0 in this step, although their
-#     running mean m is not 0; shows only with gradients that are nonzero in one step and 0 in a later one (rare
-#     tokens).
+# === [ADM-23] AdamW.step gives no Adam update to entries whose gradient is 0 in this step, although their running
+#     mean m is not 0; shows only with gradients that are nonzero in one step and 0 in a later one (rare tokens).
 class AdamW:
     def step(self):
         beta1, beta2 = self.betas
@@ -477,8 +476,8 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
     return losses
 
 
-# === [FLOAT-1] learning_rate: computed by np.sqrt/np.minimum, so it returns np.float64, and AdamW.step
-#     (which multiplies by self.lr and assigns) turns float32 parameters into float64; numbers right (sample prints
+# === [FLOAT-1] learning_rate: computed by np.sqrt/np.minimum, so it returns np.float64, and AdamW.step (which
+#     multiplies by self.lr and assigns) turns float32 parameters into float64; numbers right (sample prints
 #     np.float64(...))
 class AdamW:
     def step(self):
@@ -516,5 +515,50 @@ def train(model, loss, optimizer, batches, rate, max_norm=1.0):
         model.backward(loss.backward())
         clip_gradients(optimizer.parameters, max_norm)
         optimizer.lr = rate(n)
+        optimizer.step()
+    return losses
+
+
+# === [ADM-24] AdamW.step increases self.t inside the loop over the parameters (line 21), as PyTorch does with its
+#     step count of each parameter, so with several parameters t counts too fast and the corrections of m and v are
+#     wrong.
+class AdamW:
+    def step(self):
+        beta1, beta2 = self.betas
+        for p, exp_avg, exp_avg_sq in zip(self.parameters, self.m, self.v):
+            self.t += 1
+            # decoupled decay
+            decay = self.lr * self.weight_decay * p.data
+            # moments, in place
+            exp_avg *= beta1
+            exp_avg += (1 - beta1) * p.grad
+            exp_avg_sq *= beta2
+            exp_avg_sq += (1 - beta2) * p.grad ** 2
+            # bias correction
+            m_hat = exp_avg / (1 - beta1 ** self.t)
+            v_hat = exp_avg_sq / (1 - beta2 ** self.t)
+            p.data -= decay + self.lr * m_hat / (np.sqrt(v_hat) + self.eps)
+
+
+def clip_gradients(parameters, max_norm):
+    parameters = list(parameters)
+    norm = math.sqrt(sum(float(np.vdot(p.grad, p.grad)) for p in parameters))
+    if norm <= max_norm:
+        return
+    scale = max_norm / norm
+    for p in parameters:
+        p.grad *= scale
+
+
+def train(model, loss, optimizer, batches, rate, max_norm=1.0):
+    losses = []
+    for step, (*xs, ys) in enumerate(batches):
+        for p in optimizer.parameters:
+            p.grad[...] = 0
+        logits = model(*xs)
+        losses.append(loss(logits, ys))
+        model.backward(loss.backward())
+        clip_gradients(optimizer.parameters, max_norm)
+        optimizer.lr = rate(step + 1)
         optimizer.step()
     return losses

@@ -221,8 +221,8 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
     return text
 
 
-# === [-] cached_forward: adds len(ids), the number of texts, instead of T = ids.shape[-1]: cache.length and
-#     later positions wrong for ids (B, T) with B != T; right for (T,).
+# === [place] cached_forward: adds len(ids), the number of texts, instead of T = ids.shape[-1]: cache.length and later
+#     positions wrong for ids (B, T) with B != T; right for (T,).
 def next_probabilities(logits, temperature=1.0, top_k=None):
     z = logits - np.max(logits)
     if temperature == 0:
@@ -404,8 +404,8 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
     return out
 
 
-# === [-] generate sets text = ids without a copy and appends to it, so the caller's prompt list is changed
-#     (and returned).
+# === [-] generate sets text = ids without a copy and appends to it, so the caller's prompt list is changed (and
+#     returned).
 def next_probabilities(logits, temperature=1.0, top_k=None):
     if temperature == 0:
         return (np.arange(len(logits)) == np.argmax(logits)).astype(logits.dtype)
@@ -461,8 +461,8 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
     return text
 
 
-# === [-] cached_attention joins the cache along axis=1 instead of axis=-2, which is the axis of tokens
-#     only without leading axes (H, C, d); with a batch it is the axis of heads (error, or wrong numbers if C = T).
+# === [-] cached_attention joins the cache along axis=1 instead of axis=-2, which is the axis of tokens only without
+#     leading axes (H, C, d); with a batch it is the axis of heads (error, or wrong numbers if C = T).
 def next_probabilities(logits, temperature=1.0, top_k=None):
     if temperature == 0:
         best = int(np.argmax(logits))
@@ -522,8 +522,8 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
     return text
 
 
-# === [KV-9] cached_attention: with a non-empty cache no mask is used, so of several new tokens at once each
-#     sees the later ones too; right for an empty cache or one token per call (so generate is right).
+# === [KV-9] cached_attention: with a non-empty cache no mask is used, so of several new tokens at once each sees the
+#     later ones too; right for an empty cache or one token per call (so generate is right).
 def next_probabilities(logits, temperature=1.0, top_k=None):
     if temperature == 0:
         p = np.zeros(logits.shape, logits.dtype)
@@ -580,3 +580,62 @@ def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
         result.append(token)
         new = np.array([token])
     return result
+
+
+# === [place] cache.length grows by the number of all ids of the batch instead of T, the size of the last axis, so
+#     with leading axes the next call starts at a wrong position: line `cache.length += ids.size` in cached_forward.
+def next_probabilities(logits, temperature=1.0, top_k=None):
+    if temperature == 0:
+        p = np.zeros_like(logits)
+        p[np.argmax(logits)] = 1
+        return p
+    z = (logits - logits.max()) / temperature
+    if top_k is not None and top_k < len(z):
+        dropped = np.argsort(z)[:-top_k]
+        z[dropped] = -np.inf
+    return softmax(z)
+
+
+def cached_attention(attention, x, cache, i):
+    H = attention.num_heads
+    q = split_heads(attention.query(x), H)
+    keys = split_heads(attention.key(x), H)
+    values = split_heads(attention.value(x), H)
+    if cache.pairs[i] is not None:
+        old_keys, old_values = cache.pairs[i]
+        keys = np.concatenate([old_keys, keys], axis=-2)
+        values = np.concatenate([old_values, values], axis=-2)
+    cache.pairs[i] = (keys, values)
+
+    T, S = q.shape[-2], keys.shape[-2]
+    t = np.arange(S - T, S)                     # places of the new tokens in the text
+    mask = np.arange(S)[None, :] <= t[:, None]
+    return attention.output(merge_heads(attention.attention(q, keys, values, mask)))
+
+
+def cached_forward(model, ids, cache):
+    C, T = cache.length, ids.shape[-1]
+    x = model.embedding(ids) + model.positions.data[C:C + T]
+    for i, block in enumerate(model.blocks):
+        a = x + cached_attention(block.attention, block.norm1(x), cache, i)
+        x = a + block.feed_forward(block.norm2(a))
+    logits = model.norm(x) @ model.embedding.weight.data.T
+    cache.length += ids.size                    # number of new tokens
+    model.forget()
+    return logits
+
+
+def generate(model, ids, count, temperature=1.0, top_k=None, rng=None):
+    text = [int(i) for i in ids]
+    cache = KeyValueCache(len(model.blocks))
+    new = text
+    for _ in range(count):
+        z = cached_forward(model, np.array(new), cache)[-1]
+        if temperature == 0:
+            token = int(np.argmax(z))
+        else:
+            p = next_probabilities(z, temperature, top_k)
+            token = int(rng.choice(len(p), p=p))
+        text = text + [token]
+        new = [token]
+    return text

@@ -73,8 +73,8 @@ class BytePairEncoding:
         return bytes([self.bytes[letter] for letter in visible]).decode("utf-8", "replace")
 
 
-# === [-] load_gpt2 takes 4 D for n_inner only when it is missing: an n_inner that is null in config.json gives None,
-#     and building the model fails: config.get("n_inner", 4 * config["n_embd"]).
+# === [place] load_gpt2 takes 4 D for n_inner only when it is missing: an n_inner that is null in config.json gives
+#     None, and building the model fails: config.get("n_inner", 4 * config["n_embd"]).
 TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 
 
@@ -307,8 +307,8 @@ class BytePairEncoding:
         return text
 
 
-# === [ST-2] read_safetensors: reads the arrays one after the other in the order of the header and uses
-#     data_offsets only for the length: wrong arrays if the header's order is not the order of the data.
+# === [ST-2] read_safetensors: reads the arrays one after the other in the order of the header and uses data_offsets
+#     only for the length: wrong arrays if the header's order is not the order of the data.
 TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 
 
@@ -391,8 +391,8 @@ class BytePairEncoding:
         return bytearray(self.bytes[letter] for letter in text).decode("utf-8", "replace")
 
 
-# === [-] load_gpt2: n_inner: null in config.json gives d_ff = None and a TypeError; only a missing n_inner
-#     means 4 D.
+# === [place] load_gpt2: n_inner: null in config.json gives d_ff = None and a TypeError; only a missing n_inner means
+#     4 D.
 TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 
 
@@ -557,8 +557,8 @@ class BytePairEncoding:
         return bytes(self.bytes[letter] for letter in letters).decode("utf-8", "replace")
 
 
-# === [GPT-1] load_gpt2, transposes c_attn.weight as for nn.Linear before cutting it, so the weights of
-#     query, key and value are transposed: right shapes, wrong logits.
+# === [GPT-1] load_gpt2, transposes c_attn.weight as for nn.Linear before cutting it, so the weights of query, key and
+#     value are transposed: right shapes, wrong logits.
 def read_safetensors(path):
     with open(path, "rb") as file:
         size = int.from_bytes(file.read(8), "little")
@@ -633,8 +633,8 @@ class BytePairEncoding:
         return bytes([self.bytes[letter] for letter in text]).decode("utf-8", "replace")
 
 
-# === [-] load_gpt2, looks up state[name] for every array except attn.bias and attn.masked_bias, so any other
-#     unknown array, such as lm_head.weight, raises KeyError instead of being ignored.
+# === [-] load_gpt2, looks up state[name] for every array except attn.bias and attn.masked_bias, so any other unknown
+#     array, such as lm_head.weight, raises KeyError instead of being ignored.
 def read_safetensors(path):
     data = Path(path).read_bytes()
     n = int.from_bytes(data[:8], byteorder="little", signed=False)
@@ -709,8 +709,8 @@ class BytePairEncoding:
         return bytearray(self.bytes[c] for c in letters).decode("utf-8", errors="replace")
 
 
-# === [BPE-8] BytePairEncoding.merge: joins from right to left; wrong where occurrences overlap, (a,a) in
-#     aaa gives a, aa instead of aa, a
+# === [BPE-8] BytePairEncoding.merge: joins from right to left; wrong where occurrences overlap, (a,a) in aaa gives a,
+#     aa instead of aa, a
 def read_safetensors(path):
     with open(path, "rb") as file:
         n = int.from_bytes(file.read(8), "little")
@@ -782,8 +782,8 @@ class BytePairEncoding:
         return bytes([self.bytes[letter] for letter in letters]).decode("utf-8", "replace")
 
 
-# === [GPT-12] load_gpt2: c_attn is cut as (q,k,v) of each head instead of all q, all k, all v; right with
-#     one head, wrong with 2+ heads and 1+ blocks
+# === [GPT-12] load_gpt2: c_attn is cut as (q,k,v) of each head instead of all q, all k, all v; right with one head,
+#     wrong with 2+ heads and 1+ blocks
 import math
 
 
@@ -865,3 +865,101 @@ class BytePairEncoding:
     def decode(self, ids):
         letters = "".join(self.tokens[number] for number in ids)
         return bytes([self.bytes[letter] for letter in letters]).decode("utf-8", "replace")
+
+
+# === [-] load_gpt2 fills norm2.beta from the wrong array: `block.norm2.beta.data = w[h + "ln_1.bias"]`, a copied line
+#     in which ln_1 was not changed to ln_2.
+def read_safetensors(path):
+    """{name: array} of a file."""
+    raw = Path(path).read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8:8 + size])
+    body = raw[8 + size:]
+    header.pop("__metadata__", None)
+    out = {}
+    for name, info in header.items():
+        a, b = info["data_offsets"]
+        out[name] = np.frombuffer(body[a:b], dtype=TYPES[info["dtype"]]).reshape(info["shape"]).copy()
+    return out
+
+
+def load_gpt2(folder):
+    """A LanguageModel with the weights of the folder."""
+    folder = Path(folder)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    w = {}
+    for name, array in read_safetensors(folder / "model.safetensors").items():
+        if name.startswith("transformer."):
+            name = name[len("transformer."):]
+        w[name] = array
+
+    D = config["n_embd"]
+    d_ff = config.get("n_inner") or 4 * D
+    eps = config["layer_norm_epsilon"]
+    model = LanguageModel(config["vocab_size"], config["n_positions"], D, config["n_head"], d_ff,
+                          config["n_layer"], np.random.default_rng(1))
+
+    model.embedding.weight.data = w["wte.weight"]
+    model.positions.data = w["wpe.weight"]
+    model.norm.gamma.data = w["ln_f.weight"]
+    model.norm.beta.data = w["ln_f.bias"]
+    model.norm.eps = eps
+
+    for N, block in enumerate(model.blocks):
+        h = f"h.{N}."
+        block.norm1.gamma.data = w[h + "ln_1.weight"]
+        block.norm1.beta.data = w[h + "ln_1.bias"]
+        block.norm1.eps = eps
+        block.norm2.gamma.data = w[h + "ln_2.weight"]
+        block.norm2.beta.data = w[h + "ln_1.bias"]
+        block.norm2.eps = eps
+
+        att = block.attention
+        qkv, qkv_bias = w[h + "attn.c_attn.weight"], w[h + "attn.c_attn.bias"]
+        for j, linear in enumerate((att.query, att.key, att.value)):
+            linear.weight.data = qkv[:, j * D:(j + 1) * D].copy()
+            linear.bias.data = qkv_bias[j * D:(j + 1) * D].copy()
+        att.output.weight.data = w[h + "attn.c_proj.weight"]
+        att.output.bias.data = w[h + "attn.c_proj.bias"]
+
+        block.feed_forward.up.weight.data = w[h + "mlp.c_fc.weight"]
+        block.feed_forward.up.bias.data = w[h + "mlp.c_fc.bias"]
+        block.feed_forward.down.weight.data = w[h + "mlp.c_proj.weight"]
+        block.feed_forward.down.bias.data = w[h + "mlp.c_proj.bias"]
+    return model
+
+
+class BytePairEncoding:
+    def merge(self, word):
+        """The tokens of a word."""
+        parts = list(word)
+        while len(parts) > 1:
+            ranks = [self.rank.get((a, b), len(self.rank)) for a, b in zip(parts, parts[1:])]
+            lowest = min(ranks)
+            if lowest == len(self.rank):
+                break
+            i = ranks.index(lowest)
+            left, right = parts[i], parts[i + 1]
+            new, j = [], 0
+            while j < len(parts):
+                if j + 1 < len(parts) and parts[j] == left and parts[j + 1] == right:
+                    new.append(left + right)
+                    j += 2
+                else:
+                    new.append(parts[j])
+                    j += 1
+            parts = new
+        return parts
+
+    def encode(self, text):
+        """The list of ids of a text."""
+        ids = []
+        for word in WORDS.findall(text):
+            letters = "".join(self.letters[b] for b in word.encode("utf-8"))
+            ids += [self.ids[token] for token in self.merge(letters)]
+        return ids
+
+    def decode(self, ids):
+        """The text of a list of ids."""
+        joined = "".join(self.tokens[i] for i in ids)
+        return bytes([self.bytes[c] for c in joined]).decode("utf-8", "replace")

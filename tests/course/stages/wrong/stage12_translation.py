@@ -223,8 +223,8 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     return max(finished, key=lambda f: f[1])
 
 
-# === [-] score, used by beam_search, does not count the eos in the length of the penalty: length = len([i
-#     for i in ids if i != eos]).
+# === [place] score, used by beam_search, does not count the eos in the length of the penalty: length = len([i for i
+#     in ids if i != eos]).
 def score(ids, total, eos, alpha):
     length = len([i for i in ids if i != eos])
     return total / ((5 + length) / 6) ** alpha
@@ -405,8 +405,8 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     return max(finished, key=lambda item: item[1])
 
 
-# === [BEAM-3c] beam_search's score uses len(ids), which still contains bos, as length, so the penalty is
-#     ((6 + length) / 6)^alpha: wrong score, and sometimes a wrong best hypothesis, whenever alpha is not 0.
+# === [BEAM-3c] beam_search's score uses len(ids), which still contains bos, as length, so the penalty is ((6 +
+#     length) / 6)^alpha: wrong score, and sometimes a wrong best hypothesis, whenever alpha is not 0.
 class DecoderBlock(Module):
     def forward(self, x, memory, mask=None, memory_mask=None):
         h = self.norm1(x)
@@ -483,9 +483,8 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     return ids, best
 
 
-# === [-] EncoderDecoder.backward: encoder_norm.backward called for each decoder block instead of once with
-#     the sum; pop from an empty list with num_layers>=2 (or values of another use on second use); right with one
-#     layer
+# === [-] EncoderDecoder.backward: encoder_norm.backward called for each decoder block instead of once with the sum;
+#     pop from an empty list with num_layers>=2 (or values of another use on second use); right with one layer
 class DecoderBlock(Module):
     def forward(self, x, memory, mask=None, memory_mask=None):
         h = self.norm1(x)
@@ -554,8 +553,8 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     return max(finished, key=lambda f: f[1])
 
 
-# === [-] beam_search: eos is finished among the first 2*beam candidates instead of the first beam; other
-#     results in about a third of random searches
+# === [place] beam_search: eos is finished among the first 2*beam candidates instead of the first beam; other results
+#     in about a third of random searches
 class DecoderBlock(Module):
     def forward(self, x, memory, mask=None, memory_mask=None):
         h = self.norm1(x)
@@ -627,8 +626,8 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     return ids, score
 
 
-# === [ED-1] EncoderDecoder.backward: dmemory is overwritten by each decoder block instead of summed: only
-#     the first decoder block's gradient reaches the encoder (right for num_layers = 1).
+# === [ED-1] EncoderDecoder.backward: dmemory is overwritten by each decoder block instead of summed: only the first
+#     decoder block's gradient reaches the encoder (right for num_layers = 1).
 class DecoderBlock(Module):
     def backward(self, dy):
         d = dy + self.norm3.backward(self.feed_forward.backward(dy))
@@ -695,9 +694,9 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
     return ids, score
 
 
-# === [BEAM-7] beam_search: only those of the first beam candidates that do not end in eos go on, so the
-#     beam shrinks after each finished hypothesis, instead of the first beam of all candidates without eos: result
-#     differs only sometimes (about 1 to 4 % of random tables with alpha 1 to 2, under 1 % with 0.6).
+# === [BEAM-7] beam_search: only those of the first beam candidates that do not end in eos go on, so the beam shrinks
+#     after each finished hypothesis, instead of the first beam of all candidates without eos: result differs only
+#     sometimes (about 1 to 4 % of random tables with alpha 1 to 2, under 1 % with 0.6).
 class DecoderBlock(Module):
     def forward(self, x, memory, mask=None, memory_mask=None):
         h = self.norm1(x)
@@ -777,3 +776,95 @@ def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
             break
     model.forget()
     return max(done, key=lambda entry: entry[1])
+
+
+# === [place] beam_search's length_penalty, line 95: divides by length ** alpha (the convention of another library)
+#     instead of ((5 + length) / 6) ** alpha.
+class DecoderBlock(Module):
+    def forward(self, x, memory, mask=None, memory_mask=None):
+        h = self.norm1(x)
+        a = x + self.attention(h, h, mask)
+        b = a + self.cross_attention(self.norm2(a), memory, memory_mask)
+        return b + self.feed_forward(self.norm3(b))
+
+    def backward(self, dy):
+        db = dy + self.norm3.backward(self.feed_forward.backward(dy))
+        dn2, dmemory = self.cross_attention.backward(db)
+        da = db + self.norm2.backward(dn2)
+        dh1, dh2 = self.attention.backward(da)
+        dx = da + self.norm1.backward(dh1 + dh2)
+        return dx, dmemory
+
+
+class EncoderDecoder(Module):
+    def encode(self, source):
+        src_mask = (source != self.pad_id)[:, np.newaxis, np.newaxis, :]
+        S = source.shape[1]
+        x = self.embedding(source) + self.source_positions.data[:S]
+        for layer in self.encoder:
+            x = layer(x, src_mask)
+        return self.encoder_norm(x), src_mask
+
+    def decode(self, target, memory, memory_mask):
+        T = target.shape[1]
+        tgt_mask = causal_mask(T)
+        x = self.embedding(target) + self.target_positions.data[:T]
+        for layer in self.decoder:
+            x = layer(x, memory, tgt_mask, memory_mask)
+        return self.output(self.decoder_norm(x))
+
+    def forward(self, source, target):
+        memory, src_mask = self.encode(source)
+        return self.decode(target, memory, src_mask)
+
+    def backward(self, dlogits):
+        dx = self.output.backward(dlogits)
+        dx = self.decoder_norm.backward(dx)
+        dmemories = []
+        for layer in self.decoder[::-1]:
+            dx, dmem = layer.backward(dx)
+            dmemories.append(dmem)
+        self.target_positions.grad[:dx.shape[1]] += dx.sum(axis=0)
+        self.embedding.backward(dx)
+
+        dx = self.encoder_norm.backward(sum(dmemories))
+        for layer in self.encoder[::-1]:
+            dx = layer.backward(dx)
+        self.source_positions.grad[:dx.shape[1]] += dx.sum(axis=0)
+        self.embedding.backward(dx)
+
+
+def log_softmax(z):
+    z = z - z.max()
+    return z - np.log(np.exp(z).sum())
+
+
+def length_penalty(length, alpha):
+    return length ** alpha
+
+
+def beam_search(model, source, bos, eos, max_len, beam=4, alpha=0.6):
+    memory, mask = model.encode(source[np.newaxis])
+    alive = [([bos], 0.0)]
+    done = []
+    for length in range(1, max_len + 1):
+        # 1. every hypothesis with every token
+        candidates = []
+        for tokens, logprob in alive:
+            logits = model.decode(np.array([tokens]), memory, mask)[0, -1]
+            for token, lp in enumerate(log_softmax(logits)):
+                candidates.append((tokens + [token], logprob + float(lp)))
+        candidates.sort(key=lambda c: c[1], reverse=True)
+
+        # 2. and 3. finished ones
+        for tokens, logprob in candidates[:beam]:
+            if tokens[-1] == eos or length == max_len:
+                done.append((tokens[1:], logprob / length_penalty(length, alpha)))
+        # 4.
+        if len(done) >= beam:
+            break
+        # 5.
+        alive = [c for c in candidates if c[0][-1] != eos][:beam]
+    model.forget()
+    done.sort(key=lambda d: d[1], reverse=True)
+    return done[0]
