@@ -14,7 +14,7 @@ from .comparison import is_close
 from .messages import DIAGNOSIS, EXPLANATIONS, KNOWN_MISTAKES, NO_NAME
 
 WIDTH = 80                                      # of feedback that goes to a file
-MOST_LINES = 10                                 # of feedback, without what a file printed; explanations are never cut
+MOST_LINES = 10                                 # of feedback, without what a file printed; the first diagnosis is never cut
 PRINTED_LINES = 12                              # lines shown of what a student's file printed
 
 
@@ -39,16 +39,19 @@ def feedback(exercise, verdict, printed="", width=WIDTH, hints="numpy-transforme
 
 
 def explanation_lines(verdict, width=WIDTH, others=1):
-    """Returns the lines that explain a verdict; those beyond the limit only if they explain a known mistake.
+    """Returns the lines that explain a verdict; those beyond the limit only if they are the first diagnosis, or explain a
+    known mistake.
 
     Parameters:
         others : number of lines beside these
     """
-    lines = []
-    for line in most_useful_first(verdict):
+    lines, said = [], most_useful_first(verdict)
+    first_diagnosis = next(filter(is_diagnosis, said), None)
+    for line in said:
         is_explanation = isinstance(line, Message) and line.kind in EXPLANATIONS
         wrapped = wrap(render(line), width, "    " if is_explanation else "  ", "    ")
-        if is_explanation or not lines or others + len(lines) + len(wrapped) <= MOST_LINES:
+        is_kept = is_explanation or line is first_diagnosis or not lines
+        if is_kept or others + len(lines) + len(wrapped) <= MOST_LINES:
             lines += wrapped
     return lines
 
