@@ -7,7 +7,6 @@ solutions in its place. If the results are then right, the mistake is in this va
 """
 
 import collections
-import itertools
 import math
 
 import numpy as np
@@ -67,9 +66,8 @@ def candidates(wrong, number):
     rows = [(i, k, row) for i in range(len(by_case)) for k, row in enumerate(values.rows[number].get(start + i, ()))]
     found = []
     for group in sorted(set.intersection(*map(set, by_case)) - {ARGUMENT}) if rows else ():
-        steps = (1, -1) if any(len(case[group]) > 1 for case in by_case) else (1,)       # -1: the last use comes first
-        for turned, step in itertools.product((False, True), steps):
-            given = [[array.swapaxes(-1, -2) if turned and array.ndim > 1 else array for array in case[group][::step]]
+        for turned in (False, True):
+            given = [[array.swapaxes(-1, -2) if turned and array.ndim > 1 else array for array in case[group]]
                      for case in by_case]
             if max(sum(array.size for array in arrays) for arrays in given) > LARGEST_PUT:
                 continue
@@ -123,7 +121,7 @@ def confirmed(wrong, tried):
     """Yields the values that make outputs right that they feed, once they are put right.
 
     All outputs that they feed have to be wrong in the student's answer: a step that also leads to a right one, as in another
-    call of the same method, is not what is wrong. Yields the node, whether it is what the function returns, and the names of
+    call of the same method, is not what is wrong. The right outputs have to stay right. Yields the node, whether it is what the function returns, and the names of
     the outputs that it makes right.
 
     Parameters:

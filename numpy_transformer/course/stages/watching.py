@@ -63,17 +63,7 @@ def _of_each_use(cls, **options):
         cls.forward, cls.backward = _keeping(cls.forward, cls.backward)
 
 
-def _forget(forget):
-    def forgetting(self):
-        for _, part in [("", self), *self.parts()]:
-            part.__dict__.pop("_uses", None)
-        forget(self)
-
-    return forgetting
-
-
 Module.__init_subclass__ = classmethod(_of_each_use)
-Module.forget = _forget(Module.forget)
 '''
 CLASS = re.compile(rb"^class (\w+)", re.M)
 

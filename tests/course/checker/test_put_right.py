@@ -2,13 +2,16 @@
 
 import ast
 import re
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from numpy_transformer.course.checker.diagnosis import AnswerKey
 from numpy_transformer.course.checker.localize import EDITS, WrongAnswer
-from numpy_transformer.course.checker.put_right import first_wrong_value
+from numpy_transformer.course.checker.put_right import confirmed, first_wrong_value
 from numpy_transformer.course.exercises import choose
+from numpy_transformer.course.exercises.observation import Observation
 from numpy_transformer.course.sandbox import ProgramTask, run_task
 from numpy_transformer.course.sandbox.inside.edits import edits
 from numpy_transformer.texts import render
@@ -52,6 +55,16 @@ def test_a_value_that_is_put_right_makes_the_rest_right():
     said = first_wrong_value(wrong)
     assert lines_named(said) == {line_of(source, "total =")}
     assert "the rest of your code gives the correct dz" in render(said)
+
+
+@pytest.mark.parametrize("right, found", [([True, True], [(7, False, ["dx"])]), ([False, True], [])])
+def test_a_value_that_spoils_a_right_output_is_not_what_is_wrong(right, found):
+    """In a program whose calls a driver makes, it is not known which outputs a value feeds."""
+    exercise = SimpleNamespace(outputs=("y", "dx"), driver="makes several calls")
+    fresh = SimpleNamespace(main_cases=[None], expected=[Observation((np.ones(2), np.array([2.0, 3])))])
+    wrong = SimpleNamespace(answer_key=SimpleNamespace(exercise=exercise), fresh=fresh, traced=(None, [], []),
+                            wrong_outputs=lambda: [1], rerun=lambda cases, replaced: {}, right_outputs=lambda *_: right)
+    assert list(confirmed(wrong, [(7, [[np.array([5.0, 6])]], False)])) == found
 
 
 @pytest.mark.slow

@@ -68,6 +68,8 @@ def test_exit_codes_of_check(tmp_path, capsys):
     assert code == 1 and out.startswith("Stage 1, ") and "not finished" in out
     code, out, _ = run(capsys, "build", "check", "stage03_normalization.py", 2, "--folder", tmp_path)
     assert code == 1 and "1 of 2 stages passed" in out
+    code, out, _ = run(capsys, "build", "check", "all", 3, "--folder", tmp_path)
+    assert code == 1 and "1 of 3 stages passed" in out
     assert content(tmp_path) == before
 
 

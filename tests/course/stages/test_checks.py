@@ -1,11 +1,14 @@
 """A stage is checked by its values, its gradients and the whole model; bad files get one sentence; no stage pays for another."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.stages import checked, edited, sentences
+from helpers.stages import checked, edited, execute, reference_program, sentences
 
+from numpy_transformer.course.sandbox import ProgramTask
+from numpy_transformer.course.sandbox.protocol import read_edit, read_tried
 from numpy_transformer.course.stages import bugs, check, whole
 from numpy_transformer.course.stages.table import STAGES
 from numpy_transformer.course.stages.told import result_lines
@@ -144,6 +147,31 @@ def test_remembered_arrays_that_are_changed_in_place_are_named():
     result = checked(3, edited(3, ("        return self.gamma.data * x_hat + self.beta.data",
                                    "        y = self.gamma.data * x_hat + self.beta.data\n        std += 1\n        return y")))
     assert "LayerNorm.backward does not get the arrays that LayerNorm.forward has remembered" in sentences(result)
+
+
+def test_a_value_computed_anew_in_backward_is_located():
+    hidden = "        p = softmax(q @ k.mT / math.sqrt(q.shape[-1]))\n        dv"
+    result = checked(5, edited(5, ("q, k, v, p = self.recall()\n        dv", f"q, k, v = self.recall()\n{hidden}"),
+                               ("self.remember(q, k, v, p)", "self.remember(q, k, v)")))
+    assert "in place of `softmax(q @ k.mT / math.sqrt(q.shape[-1]))`" in sentences(result)
+
+
+def test_of_the_arrays_of_a_checkpoint_those_that_are_wrong_are_told():
+    result = checked(11, edited(11, ("arrays[f\"{name}.bias\"]\n\n\ndef byte",
+                                     "arrays[f\"{name}.bias\".replace(\"ln_2\", \"ln_1\")]\n\n\ndef byte")))
+    assert "Only logits and norm2 are wrong." in sentences(result)
+
+
+def test_edits_are_tried_first_where_the_wrong_gradients_come_from():
+    text = edited(3, ("        g = self.gamma.data * dy", "        g = dy"))
+    key = check.answer_keys(3, 0)[0]
+    part = replace(key.exercise, wrong=("dx",))
+    program = {name: code.encode() for name, code in (reference_program() | {part.file: text}).items()}
+    task = ProgramTask(part, key.main_cases, part.file, {"seconds": 0.5, "case": 0})
+    records = execute(program, task).records
+    lines = [read_edit(records, number).line for number in sorted(read_tried(records))]
+    backward = text.splitlines().index("    def backward(self, dy):") + 1
+    assert min(lines[:20]) > backward
 
 
 def test_attributes_that_the_next_use_replaces_are_named_with_their_class():

@@ -3,8 +3,8 @@
 right/ holds whole programs; each of their files begins with `# === NAME`. wrong/ has a file for each stage, with answers that begin
 with `# === [NAMES] what is wrong`, which goes on in lines that begin with `#     `. The names are those that the checker gives;
 without one, `place` stands for a place in the code, `attributes` for what is lost between forward and backward, and `-` for
-nothing of all this. Of an answer only the definitions stand there that differ from those of the reference program. A further file of
-an answer begins with `# --- NAME`.
+neither. An answer holds only the definitions that differ from those of the reference program. Each further file of an answer begins
+with `# --- NAME`.
 """
 
 import ast

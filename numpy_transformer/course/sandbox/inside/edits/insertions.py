@@ -28,9 +28,11 @@ def terms_of(function):
     taken = [argument.arg for argument in function.args.args if argument.arg != "self"]
     assigned = [node.id for node in ast.walk(function)
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
-    inside = {id(node.func if isinstance(node, ast.Call) else getattr(node, "value", None)) for node in ast.walk(function)}
-    read = [ast.unparse(node) for node in ast.walk(function) if isinstance(node, ast.Attribute)
-            and isinstance(node.ctx, ast.Load) and id(node) not in inside]
+    nodes = list(ast.walk(function))
+    parts = {node.value for node in nodes if isinstance(node, ast.Attribute)}
+    parts |= {node.func for node in nodes if isinstance(node, ast.Call)}
+    read = [ast.unparse(node) for node in nodes
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and node not in parts]
     return Terms(taken, assigned, list(dict.fromkeys(name for name in read if name.startswith("self."))))
 
 
