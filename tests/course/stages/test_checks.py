@@ -149,6 +149,7 @@ def test_remembered_arrays_that_are_changed_in_place_are_named():
     assert "LayerNorm.backward does not get the arrays that LayerNorm.forward has remembered" in sentences(result)
 
 
+@pytest.mark.slow
 def test_a_value_computed_anew_in_backward_is_located():
     hidden = "        p = softmax(q @ k.mT / math.sqrt(q.shape[-1]))\n        dv"
     result = checked(5, edited(5, ("q, k, v, p = self.recall()\n        dv", f"q, k, v = self.recall()\n{hidden}"),
@@ -156,6 +157,7 @@ def test_a_value_computed_anew_in_backward_is_located():
     assert "in place of `softmax(q @ k.mT / math.sqrt(q.shape[-1]))`" in sentences(result)
 
 
+@pytest.mark.slow
 def test_of_the_arrays_of_a_checkpoint_those_that_are_wrong_are_told():
     result = checked(11, edited(11, ("arrays[f\"{name}.bias\"]\n\n\ndef byte",
                                      "arrays[f\"{name}.bias\".replace(\"ln_2\", \"ln_1\")]\n\n\ndef byte")))
