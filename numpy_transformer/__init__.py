@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from .first_use import opens_on_first_use
 from .layers import *
+from .layers import ON_FIRST_USE
 from .models import *
 from .module import Module, Parameter
 from .training import SGD, Adam, AdamW, ConstantSchedule, CosineSchedule, NoamSchedule, clip_grad_norm
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
     from .decoding import KeyValueCache, beam_search, generate, greedy_decode
     from .explorer import explore
     from .inspection import influence, record
-    from .layers import LoRALinear, add_lora, freeze, merge_lora, unfreeze
+    from .layers import (AbsorbedLatentAttention, ClampedSwiGLU, Identity, LatentAttention, LoRALinear, MixtureOfExperts,
+                         NormedLinear, ParallelBlock, PartialRotary, PerHead, RescaledAttention, Router, ScaledRotary,
+                         Sequential, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm, add_lora,
+                         freeze, merge_lora, unfreeze)
     from .pretrained import load_pretrained, save_pretrained
     from .tasks.runs import load_run
     from .tasks.saving import save_run
@@ -48,6 +52,9 @@ __all__ = [
     "CrossEntropyLoss", "BinaryCrossEntropyLoss", "Embedding", "Unembedding", "SinusoidalPositionalEncoding",
     "LearnedPositionalEmbedding", "RotaryEmbedding", "ALiBi", "RelativePositionBias", "token_positions",
     "ScaledDotProductAttention", "GroupedAttention", "PositionBias", "UnscaledAttention", "SlidingWindow", "FlashAttention",
+    "SymmetricWindow", "SinkSoftmax", "SoftCap", "RescaledAttention", "PartialRotary", "ScaledRotary", "UnitOffsetRMSNorm",
+    "NormedLinear", "PerHead", "Identity", "Sequential", "ParallelBlock", "Router", "SoftmaxRouter", "SigmoidRouter",
+    "MixtureOfExperts", "ClampedSwiGLU", "LatentAttention", "AbsorbedLatentAttention",
     "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
     "CrossAttention", "FeedForward", "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
     "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",
@@ -69,7 +76,7 @@ __all__ = [
     "zoo", "explore", "exercise"]
 
 __getattr__ = opens_on_first_use(__name__, {
-    "LoRALinear": "layers", "add_lora": "layers", "merge_lora": "layers", "freeze": "layers", "unfreeze": "layers",
+    **{name: "layers" for names in ON_FIRST_USE.values() for name in names},
     "Checkpoint": "training", "Trainer": "training", "average_checkpoints": "training", "carry_over": "training",
     "KeyValueCache": "decoding", "beam_search": "decoding", "generate": "decoding", "greedy_decode": "decoding",
     "gradcheck": "checks", "influence": "inspection", "record": "inspection",

@@ -15,6 +15,7 @@ import numpy_transformer as nt
 
 BLOCK = 'd_model, num_heads, d_ff, dropout=0.1, norm="pre", activation="relu", eps=1e-5'
 ATTENTION = "d_model, num_heads, num_kv_heads=None, dropout=0.0, bias=True, rotary=None, attention=None, rng=None, d_head=None"
+LATENT = ("d_model, num_heads, d_latent, d_head, d_rotary, d_value=None, rotary=None, query=None, attention=None, eps=1e-6")
 SETTINGS = 'norm_layer="layer", activation="{}", eps={}, num_kv_heads=None, bias=True, d_head=None'
 TEXT = f'norm="post", {SETTINGS.format("relu", 1e-6)}, positions="sinusoidal", num_segments=0, pad_id=0, mask_padding=True'
 TEXT_MODEL = "vocab_size, d_model, num_heads, num_layers, d_ff=None"
@@ -37,7 +38,14 @@ SIGNATURES = {
     "Block": 'attention, feed_forward, norm1, norm2, dropout=0.0, norm="pre"',
     "CrossBlock": 'attention, cross_attention, feed_forward, norm1, norm2, norm3, dropout=0.0, norm="pre"',
     "Stack": "blocks, norm=None", "CrossStack": "blocks, norm=None", "GroupedAttention": "dropout=0.0", "ALiBi": "num_heads",
-    "PositionBias": "position_bias", "SlidingWindow": "window",
+    "PositionBias": "position_bias", "SlidingWindow": "window", "SymmetricWindow": "window", "SinkSoftmax": "num_heads",
+    "SoftCap": "cap", "RescaledAttention": "scale, dropout=0.0", "UnitOffsetRMSNorm": "d_model, eps=1e-6", "Identity": "",
+    "Sequential": "*parts", "NormedLinear": "linear, norm", "PerHead": "norm", "PartialRotary": "rotary, d_head",
+    "ScaledRotary": "rotary, factor", "ParallelBlock": "attention, feed_forward, norm1, norm2, dropout=0.0",
+    "Router": "d_model, num_experts, top_k, bias=False", "SoftmaxRouter": "d_model, num_experts, top_k, bias=False",
+    "SigmoidRouter": "d_model, num_experts, top_k, factor=1.0, num_groups=1, top_groups=1",
+    "MixtureOfExperts": "router, experts, shared=None", "ClampedSwiGLU": "d_model, d_ff, limit=7.0, bias=True",
+    "LatentAttention": LATENT, "AbsorbedLatentAttention": LATENT,
     "EncoderBlock": BLOCK, "DecoderBlock": f"{BLOCK}, cross_attention=False",
     "Encoder": f"num_layers, {BLOCK}, final_norm=None",
     "Decoder": f"num_layers, {BLOCK}, cross_attention=False, final_norm=None",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..layers import (Block, Dropout, FeedForward, MultiHeadAttention, ScaledDotProductAttention,
-                      SinusoidalPositionalEncoding)
+                      SinusoidalPositionalEncoding, Softmax)
 from ..models import LanguageModel, EncoderDecoder
 from .check import check, expect, expect_close, prepared, upstream
 
@@ -35,7 +35,8 @@ def dropout_is_the_identity_in_eval(module, *inputs):
     expect((module.train()(np.ones(1000)) == 0).any(), "nothing is dropped after eval() and train()")
 
 
-@check("dropout follows the softmax", ScaledDotProductAttention, when=lambda module, *inputs: module.dropout.p)
+@check("dropout follows the softmax", ScaledDotProductAttention,
+       when=lambda module, *inputs: module.dropout.p and isinstance(module.softmax, Softmax))
 def attention_weights_are_dropped_after_the_softmax(module, *inputs):
     """With v = I the output is the weights after dropout; `weights` holds them before dropout."""
     module, (q, k, *_) = prepared(module, inputs)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..decoding import KeyValueCache
-from ..layers import Block, CrossAttention, CrossBlock, SelfAttention
+from ..layers import Block, CrossAttention, CrossBlock, ParallelBlock, SelfAttention
 from ..models import LanguageModel, CrossStack, EncoderDecoder, Stack
 from .check import check, expect, expect_close, prepared
 from .gradcheck import is_float
@@ -152,7 +152,7 @@ def cached_equals_uncached(module, *inputs):
     expect_close("output without a cache, after calls with one", forward(0, 2), whole[:, :2])
 
 
-@check("block formula", Block)
+@check("block formula", Block, when=lambda block, *inputs: not isinstance(block, ParallelBlock))
 def a_block_follows_its_formula(block, x, *others):
     """x + f(norm(x)) for each sublayer f, or norm(x + f(x)), computed with the block's own parts."""
     block, (x, *others) = prepared(block, (x, *others))
@@ -167,3 +167,12 @@ def a_block_follows_its_formula(block, x, *others):
     for norm, sublayer in zip(norms, [*sublayers, block.feed_forward]):
         y = y + sublayer(norm(y)) if block.pre_norm else norm(y + sublayer(y))
     expect_close("output compared with the formula", block(x, *others), y)
+
+
+@check("parallel block formula", ParallelBlock)
+def a_parallel_block_follows_its_formula(block, x, mask=None):
+    """x + attention(norm1(x)) + feed_forward(norm2(x)), computed with the block's own parts."""
+    block, (x, mask) = prepared(block, (x, mask))
+    block.eval()
+    y = x + block.feed_forward(block.norm2(x)) + block.attention(block.norm1(x), mask)
+    expect_close("output compared with the formula", block(x, mask), y)

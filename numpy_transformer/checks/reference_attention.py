@@ -6,7 +6,8 @@ import math
 import numpy as np
 
 from ..layers import (ALiBi, CrossAttention, FlashAttention, MultiHeadAttention, PositionBias, RelativePositionBias,
-                      RotaryEmbedding, ScaledDotProductAttention, SelfAttention, SlidingWindow, UnscaledAttention)
+                      RescaledAttention, RotaryEmbedding, ScaledDotProductAttention, SelfAttention, SinkSoftmax, SlidingWindow,
+                      SymmetricWindow, UnscaledAttention)
 from .reference_layers import affine, reference, softmax_row
 
 
@@ -19,8 +20,10 @@ def visible_keys(mask, shape, causal=False):
 
 def scores_of(module, q, k):
     """One head: q (T, d), k (S, d) -> (T, S), before the score changes of an attention."""
-    divisor = 1 if isinstance(module, UnscaledAttention) else math.sqrt(q.shape[-1])
-    return np.array([[math.fsum(float(a) * float(b) for a, b in zip(query, key)) / divisor for key in k] for query in q])
+    scale = 1 if isinstance(module, UnscaledAttention) else 1 / math.sqrt(q.shape[-1])
+    if isinstance(module, RescaledAttention):
+        scale = module.scale
+    return np.array([[math.fsum(float(a) * float(b) for a, b in zip(query, key)) * scale for key in k] for query in q])
 
 
 def attend(module, q, k, v, visible):
@@ -37,7 +40,10 @@ def attend(module, q, k, v, visible):
     for h, t in np.ndindex(H, T):
         keys = [s for s in range(k.shape[1]) if visible[h, t, s]]
         if keys:
-            weights = softmax_row([float(scores[h, t, s]) for s in keys])
+            seen = [float(scores[h, t, s]) for s in keys]
+            if isinstance(getattr(module, "softmax", None), SinkSoftmax):
+                seen.append(float(module.softmax.sinks.data[h]))        # its weight comes last, and has no value
+            weights = softmax_row(seen)
             y[h, t] = sum(weight * v[h // group, s].astype(np.float64) for weight, s in zip(weights, keys))
     return y
 
@@ -64,7 +70,10 @@ def sliding_window(module, scores):
     T, S = scores.shape[-2:]
     y = np.full(scores.shape, -np.inf)
     for *heads, t, s in np.ndindex(y.shape):
-        if S - T + t - s < module.window:                   # the queries are the last T tokens
+        distance = S - T + t - s                            # the queries are the last T tokens
+        if isinstance(module, SymmetricWindow):
+            distance = abs(distance)
+        if distance < module.window:
             y[tuple([*heads, t, s])] = scores[tuple([*heads, t, s])]
     return y
 

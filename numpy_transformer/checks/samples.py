@@ -12,6 +12,8 @@ from .. import layers, models
 from ..layers import causal_mask, padding_mask
 from ..layers.attention import with_score_changes
 from ..layers.multi_head import add_qkv_bias
+from ..layers.normed_linear import norm_outputs, norm_queries_and_keys
+from ..layers.sinks import add_sinks
 from ..models.parts import place_in_attention
 
 B, T, S, H, D, F, V, W, L = 3, 5, 7, 2, 12, 16, 11, 13, 2
@@ -173,6 +175,38 @@ def t5(rng, **settings):
     return model
 
 
+def tokens_in_rows(draw):
+    """More tokens than experts, so that some expert serves several of them."""
+    return (draw(B * T, D),)
+
+
+def experts(rng, router=layers.Router, num_experts=5, shared=False, **options):
+    """A mixture of experts, of which each token chooses two."""
+    chosen = router(D, num_experts, 2, rng=rng, **options)
+    return layers.MixtureOfExperts(chosen, [layers.SwiGLU(D, 6, rng=rng) for _ in range(num_experts)],
+                                   layers.FeedForward(D, F, rng=rng) if shared else None)
+
+
+def latent(attention_class, rng):
+    return attention_class(D, 3, 8, 5, 4, 7, rotary=layers.RotaryEmbedding(4), rng=rng)
+
+
+def gemma_block(rng):
+    """A Block with norms before and after each sublayer, and of queries and keys, and with capped scores."""
+    attention = layers.SelfAttention(D, 4, 2, dropout=P, bias=False, rotary=rotary(interleaved=False), d_head=6, rng=rng)
+    norms = [layers.UnitOffsetRMSNorm(width) for width in (6, 6, D, D, D, D)]
+    norm_queries_and_keys(attention, *map(layers.PerHead, norms[:2]))
+    with_score_changes(attention.attention, layers.SoftCap(2.0))
+    built = layers.Block(attention, layers.SwiGLU(D, F, rng=rng, activation="gelu_tanh"), *norms[2:4], dropout=P, rng=rng)
+    return norm_outputs(built, *norms[4:])
+
+
+def parallel_block(rng):
+    attention = layers.SelfAttention(D, H, dropout=P, rotary=layers.PartialRotary(layers.RotaryEmbedding(2), 6), rng=rng)
+    return layers.ParallelBlock(attention, layers.FeedForward(D, F, "gelu", P, rng=rng), layers.LayerNorm(D),
+                                layers.LayerNorm(D), dropout=P, rng=rng)
+
+
 def encoder(model_class, rng, **settings):
     return model_class(V, D, H, L, d_ff=F, max_len=S, dropout=P, rng=rng, **settings)
 
@@ -236,11 +270,38 @@ SAMPLES = [
            lambda rng: add_qkv_bias(layers.SelfAttention(D, 4, 2, P, bias=False, rotary=rotary(interleaved=False), rng=rng,
                                                          d_head=6)), masked),
     Sample("CrossAttention", lambda rng: layers.CrossAttention(D, H, dropout=P, rng=rng), two),
+    Sample("SymmetricWindow", lambda rng: layers.SymmetricWindow(2), scores),
+    Sample("SoftCap", lambda rng: layers.SoftCap(1.5), scores),
+    Sample("SinkSoftmax", lambda rng: layers.SinkSoftmax(H), scores),
+    Sample("GroupedAttention, sinks", lambda rng: add_sinks(layers.GroupedAttention(P, rng), 4), heads),
+    Sample("RescaledAttention", lambda rng: layers.RescaledAttention(0.7, P, rng), heads),
+    Sample("RescaledAttention, capped",
+           lambda rng: with_score_changes(layers.RescaledAttention(0.7, P, rng), layers.SoftCap(1.5)), heads),
+    Sample("PartialRotary", lambda rng: layers.PartialRotary(rotary(), 10), lambda draw: (draw(B, H, T, 10),)),
+    Sample("ScaledRotary", lambda rng: layers.ScaledRotary(rotary(interleaved=False), 1.3), lambda draw: (draw(B, H, T, 6),)),
+    Sample("LatentAttention", lambda rng: latent(layers.LatentAttention, rng), masked),
+    Sample("AbsorbedLatentAttention", lambda rng: latent(layers.AbsorbedLatentAttention, rng), masked),
+    Sample("Identity", lambda rng: layers.Identity(), sequence),
+    Sample("Sequential", lambda rng: layers.Sequential(layers.Linear(D, F, rng=rng), layers.SoftCap(1.5)), sequence),
+    Sample("UnitOffsetRMSNorm", lambda rng: layers.UnitOffsetRMSNorm(D), sequence),
+    Sample("NormedLinear", lambda rng: layers.NormedLinear(layers.Linear(D, F, rng=rng), layers.RMSNorm(F)), sequence),
+    Sample("PerHead", lambda rng: layers.PerHead(layers.RMSNorm(4)), sequence),
     Sample("FeedForward", lambda rng: layers.FeedForward(D, F, dropout=P, rng=rng), sequence),
     Sample("FeedForward, gelu", lambda rng: layers.FeedForward(D, F, "gelu", P, rng=rng), sequence),
     Sample("SwiGLU", lambda rng: layers.SwiGLU(D, F, rng=rng), sequence),
     Sample("SwiGLU, gelu_tanh", lambda rng: layers.SwiGLU(D, F, True, rng, activation="gelu_tanh"), sequence),
+    Sample("ClampedSwiGLU", lambda rng: layers.ClampedSwiGLU(D, F, 0.8, rng=rng), sequence),
+    Sample("Router", lambda rng: layers.Router(D, 5, 2, rng=rng), tokens_in_rows),
+    Sample("Router, bias", lambda rng: layers.Router(D, 5, 3, True, rng=rng), tokens_in_rows),
+    Sample("SoftmaxRouter", lambda rng: layers.SoftmaxRouter(D, 5, 2, rng=rng), tokens_in_rows),
+    Sample("SigmoidRouter", lambda rng: layers.SigmoidRouter(D, 6, 2, 2.5, rng=rng), tokens_in_rows),
+    Sample("SigmoidRouter, groups", lambda rng: layers.SigmoidRouter(D, 8, 3, 2.5, num_groups=4, top_groups=2, rng=rng), tokens_in_rows),
+    Sample("MixtureOfExperts", lambda rng: experts(rng), sequence),
+    Sample("MixtureOfExperts, shared, groups",
+           lambda rng: experts(rng, layers.SigmoidRouter, 6, True, factor=2.5, num_groups=3, top_groups=2), sequence),
     Sample("Block", lambda rng: block(rng), masked, 3),
+    Sample("Block, norms everywhere", gemma_block, masked, 3),
+    Sample("ParallelBlock", parallel_block, masked, 3),
     Sample("CrossBlock, post-norm, grouped", lambda rng: cross_block(rng), with_memory, 3),
     Sample("EncoderBlock", lambda rng: layers.EncoderBlock(D, H, F, P, rng=rng), masked, 3),
     Sample("EncoderBlock, post-norm", lambda rng: layers.EncoderBlock(D, H, F, P, norm="post", rng=rng), masked, 3),

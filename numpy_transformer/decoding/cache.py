@@ -5,10 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from ..layers.latent_attention import AbsorbedLatentAttention, LatentAttention
 from ..layers.multi_head import CrossAttention, MultiHeadAttention
 from ..module import Module
 from ..tree import is_module
 from ..types import Component
+
+ATTENTION_LAYERS = MultiHeadAttention, LatentAttention      # whose part `attention` is given the keys and values to keep
 
 
 class KeyValueCache:
@@ -78,14 +81,15 @@ def caching_twin(part: Any, cache: KeyValueCache, name: str) -> Any:
     """Returns a copy of a part with the same parameters, in which every attention keeps keys and values in the cache."""
     if isinstance(part, (list, tuple)):
         return [caching_twin(item, cache, f"{name}.{number}") for number, item in enumerate(part)]
-    if not is_module(part) or not any(isinstance(inner, MultiHeadAttention) for _, inner in part.named_modules()):
+    if not is_module(part) or not any(isinstance(inner, ATTENTION_LAYERS) for _, inner in part.named_modules()):
         return part
     twin = copy.copy(part)
     if isinstance(part, CrossAttention):
         twin.key = ComputedOnce(part.key, cache.array(f"{name}.key"))
         twin.value = ComputedOnce(part.value, cache.array(f"{name}.value"))
-    elif isinstance(part, MultiHeadAttention):
-        twin.attention = CachingAttention(part.attention, cache, name)
+    elif isinstance(part, ATTENTION_LAYERS):
+        caching = CachingLatents if isinstance(part, AbsorbedLatentAttention) else CachingAttention
+        twin.attention = caching(part.attention, cache, name)
     else:
         vars(twin).update({key: caching_twin(value, cache, f"{name}.{key}") for key, value in vars(part).items()})
     for method in ("forward", "backward"):      # those of a part that is being recorded are not the twin's
@@ -112,6 +116,14 @@ class CachingAttention(Module):
     def weights(self) -> np.ndarray | None:
         """The attention weights (B, H, T, S) of the latest forward."""
         return self.attention.weights
+
+
+class CachingLatents(CachingAttention):
+    """CachingAttention whose values are the first features of the keys, so that they are kept once."""
+
+    def forward(self, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        k = self._cache.array(f"{self._name}.keys").append(k)
+        return self.attention(q, k, k[..., :v.shape[-1]], mask)
 
 
 class ComputedOnce(Module):

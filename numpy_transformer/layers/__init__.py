@@ -3,12 +3,17 @@
 linear.py, softmax.py, losses.py          the affine map; probabilities; the two losses
 embedding.py, positions.py                ids become vectors; sinusoids or a learned table are added
 attention.py, masks.py, multi_head.py     scaled dot-product attention; what may be attended to; several heads at once
-sliding_window.py                         attention to the latest tokens alone
+sliding_window.py, sinks.py               attention to near tokens alone; a softmax that may keep weight from all of them
 heads.py, grouped.py, flash.py            how heads lie in memory; fewer key heads; attention in tiles
 rotary.py, position_bias.py, alibi.py     positions that act inside attention: rotated queries and keys, biased scores
 relative_bias.py, token_positions.py      the learned bias of T5; which position each token has
 normalization.py, activations.py          LayerNorm and RMSNorm; ReLU, GELU, SiLU, Tanh
+unit_offset_norm.py, normed_linear.py     RMSNorm as in Gemma; norms of queries and keys, and after a sublayer
+soft_cap.py, partial_rotary.py            capped scores and logits; positions on a part of each head
 feed_forward.py, dropout.py, blocks.py    the position-wise half of a block; random zeros; whole blocks
+parallel_block.py, identity.py            attention and feed-forward side by side; parts that do nothing, or several things
+routers.py, experts.py                    which experts a token uses; a mixture of experts
+latent_attention.py                       keys and values that are computed from one narrow vector
 pooling.py                                one vector for a sequence
 frozen.py, lora.py                        weights that are not trained; small trained updates of them
 initial_weights.py, erf.py, fast.py       distributions of initial weights; the error function; tricks for speed
@@ -36,22 +41,44 @@ from .position_bias import PositionBias
 from .positions import LearnedPositionalEmbedding, SinusoidalPositionalEncoding
 from .relative_bias import RelativePositionBias, UnscaledAttention
 from .rotary import RotaryEmbedding
-from .sliding_window import SlidingWindow
+from .sliding_window import SlidingWindow, SymmetricWindow
 from .softmax import LogSoftmax, Softmax
 from .token_positions import token_positions
 
 if TYPE_CHECKING:
+    from .experts import ClampedSwiGLU, MixtureOfExperts
     from .frozen import freeze, unfreeze
+    from .identity import Identity, Sequential
+    from .latent_attention import AbsorbedLatentAttention, LatentAttention
     from .lora import LoRALinear, add_lora, merge_lora
+    from .normed_linear import NormedLinear, PerHead
+    from .parallel_block import ParallelBlock
+    from .partial_rotary import PartialRotary, ScaledRotary
+    from .routers import Router, SigmoidRouter, SoftmaxRouter
+    from .sinks import SinkSoftmax
+    from .soft_cap import RescaledAttention, SoftCap
+    from .unit_offset_norm import UnitOffsetRMSNorm
 
 __all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAttention", "CrossAttentionBlock",
            "CrossBlock", "CrossEntropyLoss", "DecoderBlock", "Dropout", "Embedding", "EncoderBlock", "FeedForward",
            "FirstToken", "FlashAttention", "GELU", "GroupedAttention", "LayerNorm", "LearnedPositionalEmbedding", "Linear",
            "LogSoftmax", "MaskedMean", "MultiHeadAttention", "PositionBias", "RMSNorm", "ReLU", "RelativePositionBias",
            "RotaryEmbedding", "ScaledDotProductAttention", "SelfAttention", "SiLU", "SinusoidalPositionalEncoding",
-           "SlidingWindow", "Softmax", "SwiGLU", "Tanh", "Unembedding", "UnscaledAttention", "causal_mask", "combine_masks",
-           "padding_mask", "token_positions"]
+           "SlidingWindow", "Softmax", "SwiGLU", "SymmetricWindow", "Tanh", "Unembedding", "UnscaledAttention",
+           "causal_mask", "combine_masks", "padding_mask", "token_positions"]
 
-# Only fine-tuning needs these, so `import numpy_transformer` does not load them
-__getattr__ = opens_on_first_use(__name__, {"LoRALinear": "lora", "add_lora": "lora", "merge_lora": "lora", "freeze": "frozen",
-                                            "unfreeze": "frozen"})
+# Parts of current models and of fine-tuning, which `import numpy_transformer` does not load: {file: names}
+ON_FIRST_USE = {
+    "experts": ("ClampedSwiGLU", "MixtureOfExperts"),
+    "frozen": ("freeze", "unfreeze"),
+    "identity": ("Identity", "Sequential"),
+    "latent_attention": ("AbsorbedLatentAttention", "LatentAttention"),
+    "lora": ("LoRALinear", "add_lora", "merge_lora"),
+    "normed_linear": ("NormedLinear", "PerHead"),
+    "parallel_block": ("ParallelBlock",),
+    "partial_rotary": ("PartialRotary", "ScaledRotary"),
+    "routers": ("Router", "SigmoidRouter", "SoftmaxRouter"),
+    "sinks": ("SinkSoftmax",),
+    "soft_cap": ("RescaledAttention", "SoftCap"),
+    "unit_offset_norm": ("UnitOffsetRMSNorm",)}
+__getattr__ = opens_on_first_use(__name__, {name: file for file, names in ON_FIRST_USE.items() for name in names})

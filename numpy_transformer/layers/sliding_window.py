@@ -37,3 +37,16 @@ class SlidingWindow(Module):
 
     def extra_repr(self) -> str:
         return f"window={self.window}"
+
+
+class SymmetricWindow(SlidingWindow):
+    """y = scores where query and key are fewer than `window` tokens apart, and -inf elsewhere; for encoders.
+
+    Parameters: window : int, the number of tokens on either side that a query may attend to, itself included
+    Shape, Backward, Raises : as SlidingWindow
+    Source: Beltagy et al. 2020, section 3.1; Warner et al. 2024 (ModernBERT), section 2.1.2.
+    """
+
+    def near(self, T: int, S: int) -> np.ndarray:
+        """Returns booleans (T, S): whether key j and query S - T + t are fewer than `window` tokens apart."""
+        return super().near(T, S) & np.tri(T, S, S - T + self.window - 1, dtype=bool)

@@ -1,0 +1,54 @@
+"""Formulas of the parts of current models that consist of no other components."""
+
+from ...layers import Identity, SinkSoftmax, SoftCap, SymmetricWindow, UnitOffsetRMSNorm
+from .normalization import top_of_row
+from .writers import lines, spells
+
+
+@spells(Identity)
+def identity(op):
+    yield "y[...] = x[...]"
+    yield "dx[...] = dy[...]"
+
+
+@spells(SoftCap)
+def soft_cap(op):
+    op.name(cap=op.module.cap)
+    yield "y[...] = cap * tanh(x[...] / cap)"
+    yield "dx[...] = dy[...] * (1 - (y[...] / cap) ** 2)"
+
+
+@spells(UnitOffsetRMSNorm)
+def unit_offset_norm(op):
+    op.name(eps=op.module.eps)
+    normalized = """
+        rms[...] = sqrt(mean(j, x[..., j] ** 2) + eps)
+        x_hat[..., i] = x[..., i] / rms[...]
+    """
+    yield lines(normalized, "y[..., i] = (1 + gamma[i]) * x_hat[..., i]")
+    yield lines(normalized, "dgamma[i] = sum(..., dy[..., i] * x_hat[..., i])")
+    yield lines(normalized, """
+        g[..., i] = (1 + gamma[i]) * dy[..., i]
+        via_rms[..., i] = x_hat[..., i] * mean(j, g[..., j] * x_hat[..., j])
+        dx[..., i] = (g[..., i] - via_rms[..., i]) / rms[...]
+    """)
+
+
+@spells(SinkSoftmax)
+def softmax_with_sink(op):
+    total = "total[..., h, t] = exp(sinks[h]) + sum(j, exp(x[..., h, t, j]))"
+    if top_of_row(op.arrays["x"], "x"):
+        return                                  # exp would overflow here; the numbers of the page are those of the component
+    yield lines(total, "y[..., h, t, i] = exp(x[..., h, t, i]) / total[..., h, t]")
+    yield "dx[..., h, t, i] = y[..., h, t, i] * (dy[..., h, t, i] - sum(j, dy[..., h, t, j] * y[..., h, t, j]))"
+    yield lines(total, "dsinks[h] = -sum(..., t, j, exp(sinks[h]) / total[..., h, t] * dy[..., h, t, j] * y[..., h, t, j])")
+
+
+@spells(SymmetricWindow)
+def symmetric_window(op):
+    """The queries are the last tokens: query t is token t + before."""
+    T, S = op.shape("scores")[-2:]
+    op.name(before=S - T, window=op.module.window)
+    near = "abs(t + before - j) < window"
+    yield f"y[..., t, j] = scores[..., t, j] if {near} else -inf"
+    yield f"dscores[..., t, j] = dy[..., t, j] if {near} else 0"
