@@ -37,7 +37,7 @@ if TYPE_CHECKING:
                          NormedLinear, ParallelBlock, PartialRotary, PerHead, RescaledAttention, Router, ScaledRotary,
                          Sequential, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm, add_lora,
                          freeze, merge_lora, unfreeze)
-    from .pretrained import load_pretrained, save_pretrained
+    from .pretrained import load_pretrained, preset, save_pretrained
     from .tasks.runs import load_run
     from .tasks.saving import save_run
     from .training import Checkpoint, Trainer, average_checkpoints, carry_over
@@ -69,7 +69,7 @@ __all__ = [
     # checks/, inspection/
     "gradcheck", "record", "influence",
     # pretrained/
-    "load_pretrained", "save_pretrained",
+    "load_pretrained", "save_pretrained", "preset",
     # tasks/: runs of the commands
     "load_run", "save_run",
     # rooms that are used by their names
@@ -80,7 +80,7 @@ __getattr__ = opens_on_first_use(__name__, {
     "Checkpoint": "training", "Trainer": "training", "average_checkpoints": "training", "carry_over": "training",
     "KeyValueCache": "decoding", "beam_search": "decoding", "generate": "decoding", "greedy_decode": "decoding",
     "gradcheck": "checks", "influence": "inspection", "record": "inspection",
-    "load_pretrained": "pretrained", "save_pretrained": "pretrained",
+    "load_pretrained": "pretrained", "save_pretrained": "pretrained", "preset": "pretrained",
     "load_run": "tasks.runs", "save_run": "tasks.saving", "zoo": "zoo", "explore": "explorer", "exercise": "course.exercise"})
 
 

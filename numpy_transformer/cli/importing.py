@@ -112,8 +112,8 @@ def run_export(arguments):
     run = load_run(arguments.file)
     model = run.model
     if not is_published(run.meta):
-        raise ValueError(f"{run.path!r} was trained from scratch here, and only an imported model, or one fine-tuned from "
-                         "it, has a family that transformers knows; export one of these")
+        raise ValueError(f"{run.path!r} was trained from scratch here, and only an imported model, one fine-tuned from it, or "
+                         "one trained with --preset has a family that transformers knows; export one of these")
     merged_weights(run)                         # of LoRA
     if labels_in_config(run.kind, model.origin.config).get("labels") != run.meta["corpus"].get("labels"):
         names = {str(number): label for number, label in enumerate(run.labels)}

@@ -93,7 +93,11 @@ def print_origin(run):
     origin = run.meta["origin"]
     named = origin["config"].get("architectures") or []
     names = "".join(f", {name}" for name in named[:1])
-    what = "published model" if run.meta["config"] == IMPORTED else "made from a published model"
+    what = "made from a published model"
+    if run.meta["config"] == IMPORTED:
+        what = "published model"
+    elif run.settings.get("preset"):
+        what = f"the architecture of {run.settings['preset']}, a model"
     print(f"{what} of the family {origin['family']}{names}: {describe_sizes(run.meta['model'])}")
     for line in describe_vectors(run.meta["model"], run.settings):
         print(wrap(line, indent="  ", first_indent=""))

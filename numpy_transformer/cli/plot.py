@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ..inspection import influence
+from ..models.current_models import PRESETS
 from ..tasks.runs import IMPORTED, PAIRS, outline_run
 from ..training.trainer_state import read_history
 from .parser import add_command, whole_number
@@ -28,6 +29,8 @@ def add_to_parser(commands):
     parts = add_picture(pictures, "architecture", draw_architecture, "the architecture of a model, drawn from its own "
                                                                      "modules")
     add_run(parts, required=False)
+    parts.add_argument("--preset", choices=tuple(PRESETS), metavar="NAME",
+                       help=f"draw the architecture of a current model, at toy size: {', '.join(PRESETS)}")
     parts.add_argument("--model", choices=tuple(MODELS),
                        help="draw this model instead of a run (default: encoder-decoder, the model of the 2017 paper; "
                             "annotated is that of the annotated Transformer)")
@@ -186,11 +189,17 @@ def draw_xray(views, arguments):
 
 
 def draw_architecture(views, arguments):
-    if arguments.file is None:
-        return views.architecture(MODELS[arguments.model or "encoder-decoder"]())
-    if arguments.model is not None:
-        raise ValueError("--run and --model name two models; leave one of them out")
-    return views.architecture(outline_run(arguments.file).model)
+    named = {"--run": arguments.file, "--model": arguments.model, "--preset": arguments.preset}
+    given = [option for option, value in named.items() if value is not None]
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)} name {len(given)} models; give only one of them")
+    if arguments.file is not None:
+        return views.architecture(outline_run(arguments.file).model)
+    if arguments.preset is not None:
+        from ..pretrained import preset  # only presets and published models need it
+
+        return views.architecture(preset(arguments.preset, rng=0), title=f"{arguments.preset}, at toy size")
+    return views.architecture(MODELS[arguments.model or "encoder-decoder"]())
 
 
 def draw_history(views, arguments):

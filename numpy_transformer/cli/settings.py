@@ -6,21 +6,21 @@ from ..tasks.settings import with_names
 from .parser import finite_number, option, whole_number
 
 
-def add_settings(parser, title, settings, presets):
+def add_settings(parser, title, settings, configurations):
     """Adds options without argparse defaults, so that `given_settings` can tell which were given; the help shows the
     default and what each named configuration sets.
     """
     group = parser.add_argument_group(title)
     for setting in settings:
-        group.add_argument(option(setting.name), dest=setting.name, help=option_help(setting, presets),
+        group.add_argument(option(setting.name), dest=setting.name, help=option_help(setting, configurations),
                            **argparse_options(setting))
 
 
-def option_help(setting, presets):
+def option_help(setting, configurations):
     """The help of a setting, followed by its default and its values in named configurations."""
     values = [] if setting.default is None else [f"default: {setting.default}"]
-    for name, preset in presets.items():
-        value = preset.get(setting.name, setting.default)
+    for name, configuration in configurations.items():
+        value = configuration.get(setting.name, setting.default)
         if value != setting.default:
             values.append(f"{name}: {'not set' if value is None else value}")
     help = with_names(setting.help, option)

@@ -28,14 +28,14 @@ def add_to_parser(commands):
         sub = add_command(kinds, task.name, run, help=task.title,
                           description=f"Train {task.title}. Ctrl-C finishes the step and saves. --resume continues, and "
                                       "ends with exactly the weights of an uninterrupted run.")
-        sub.add_argument("--config", choices=task.presets, help=with_names(task.preset_help, option))
+        sub.add_argument("--config", choices=task.configurations, help=with_names(task.configuration_help, option))
         sub.add_argument("--out", metavar="RUN.npz", default=f"{task.name}.npz", help="file of the checkpoint")
         sub.add_argument("--resume", action="store_true", help="continue the run in --out, with its settings")
         sub.add_argument("--overwrite", action="store_true", help="replace the run in --out")
         sub.add_argument("--curves", metavar="FILE.png", help="draw the learning curves at the end")
-        add_settings(sub, "data", task.data_settings, task.presets)
-        add_settings(sub, "model", task.model_settings, task.presets)
-        add_settings(sub, "training", task.training_settings, task.presets)
+        add_settings(sub, "data", task.data_settings, task.configurations)
+        add_settings(sub, "model", task.model_settings, task.configurations)
+        add_settings(sub, "training", task.training_settings, task.configurations)
 
 
 def run(arguments):
@@ -61,13 +61,13 @@ def prepare_new(arguments, comm):
     kind = TASKS[arguments.kind]
     given = given_settings(arguments, kind.all_settings())
     pretrained = load_pretrained(kind, given, arguments.out)
-    preset = kind.choose_preset(arguments.config, given, pretrained and pretrained.meta)
-    settings = kind.default_settings(preset, **given)
+    configuration = kind.choose_configuration(arguments.config, given, pretrained and pretrained.meta)
+    settings = kind.default_settings(configuration, **given)
     check_epochs(settings, given)
     if pretrained:
         settings = fine_tuning.adopt(settings, given, kind, pretrained)
     check_unused(given, kind, settings)
-    check_preset(preset, settings)
+    check_configuration(configuration, settings)
     task = kind(settings, pretrained and pretrained.tokenizers, pretrained and pretrained.meta)
     if "warmup" not in given:
         shorten_warmup(settings)                # --epochs may have resulted in few steps
@@ -75,17 +75,18 @@ def prepare_new(arguments, comm):
         model, lines = fine_tuning.start_from_run(task, pretrained)
         more = fine_tuning.meta_of(task, pretrained)
     else:
-        model, lines, more = task.make_model(), [], {}
+        model, lines = task.make_model(), []
+        more = {"origin": task.origin} if task.origin else {}
     print_task(task, model, comm)
     say(*lines)
-    return task, task.make_trainer(adapt_threads(model), comm), make_checkpoint(arguments.out, task, preset, more)
+    return task, task.make_trainer(adapt_threads(model), comm), make_checkpoint(arguments.out, task, configuration, more)
 
 
 def prepare_resumed(arguments, saved, comm):
     """(task, trainer, checkpoint) of the run whose meta is `saved`; its arrays are not loaded yet."""
-    kind, preset = TASKS[arguments.kind], saved["config"]
-    if arguments.config not in (None, preset):
-        raise ValueError(f"--config is {preset} in the run that is resumed, not {arguments.config}; leave it out, or "
+    kind, configuration = TASKS[arguments.kind], saved["config"]
+    if arguments.config not in (None, configuration):
+        raise ValueError(f"--config is {configuration} in the run that is resumed, not {arguments.config}; leave it out, or "
                          "start a new run under another --out")
     given = given_settings(arguments, kind.all_settings())
     settings = resumed_settings(saved["settings"], given, MAY_CHANGE_ON_RESUME)
@@ -101,7 +102,7 @@ def prepare_resumed(arguments, saved, comm):
         model = task.make_model()
     print_task(task, model, comm)
     more = {name: saved[name] for name in ("base", "lora", "origin") if name in saved}
-    return task, task.make_trainer(adapt_threads(model), comm), make_checkpoint(arguments.out, task, preset, more)
+    return task, task.make_trainer(adapt_threads(model), comm), make_checkpoint(arguments.out, task, configuration, more)
 
 
 def check_same_model(task, saved, path):
@@ -120,9 +121,9 @@ def print_task(task, model, comm):
         f"{task.settings['batch_size']:,}{ranks}")
 
 
-def make_checkpoint(out, task, preset, more):
+def make_checkpoint(out, task, configuration, more):
     """The Checkpoint of a run; `more` is what its meta says about the run that it started from."""
-    meta = {"kind": task.name, "config": preset, "settings": task.settings, "model": task.model_config(),
+    meta = {"kind": task.name, "config": configuration, "settings": task.settings, "model": task.model_config(),
             "tokenizers": [tokens.to_json() for tokens in task.tokenizers], "corpus": task.corpus, **more}
     return Checkpoint(Path(out), task.settings["save_every"], task.settings["average"], meta)
 
@@ -146,11 +147,11 @@ def check_unused(given, kind, settings):
                 raise ValueError(f"{shown} would have no effect: {with_names(remedy, option)}")
 
 
-def check_preset(preset, settings):
+def check_configuration(configuration, settings):
     """Raises ValueError for a configuration that is made for pretrained weights, without any."""
-    if preset in ("fine-tune", "lora") and not settings["pretrained"]:
-        raise ValueError(f"--config {preset} is for pretrained weights; give --pretrained, or choose another --config")
-    if preset == "fine-tune" and settings["lora"]:
+    if configuration in ("fine-tune", "lora") and not settings["pretrained"]:
+        raise ValueError(f"--config {configuration} is for pretrained weights; give --pretrained, or choose another --config")
+    if configuration == "fine-tune" and settings["lora"]:
         raise ValueError(f"--config fine-tune trains all weights, and --lora {settings['lora']} does not; leave one of "
                          "them out")
 

@@ -3,6 +3,7 @@
 stacks.py                             blocks in sequence: encoder and decoder
 decoder.py, encoder_decoder.py        the language model (GPT, LLaMA); the Transformer of 2017 and T5
 text_encoder.py, encoder_heads.py     the encoder-only model (BERT), and its heads
+current_models.py                     what the config.json of current models says; nt.preset builds them
 parts.py, initialization.py           from the names of settings to parts; the initial weights of a whole model
 rebuildable.py, parallel.py           models that know their arguments; inference on several cores
 """

@@ -5,17 +5,18 @@ t5.py hold the tables and settings of the families, and mistral.py, qwen2.py, ro
 relatives. family.py has what they have in common, registry.py finds the family of a checkpoint, and unsupported.py names
 what others need. safetensors.py, places.py, folder.py and llama2c.py find and read files, adapters.py merges LoRA updates;
 load.py and save.py put everything together. sentences.py and generation_config.py read how vectors and texts are
-made, and remarks.py says what is done in another way.
+made, and remarks.py says what is done in another way. presets.py builds each architecture at toy size.
 conversion_checks/ tests a loaded model for mistakes of conversion.
 """
 
 from .adapters import describe_adapter
 from .generation_config import generation
 from .load import class_and_options, load_pretrained, open_checkpoint, outline_pretrained
+from .presets import checkpoint_of_preset, preset
 from .registry import Origin, build_model, rules
 from .remarks import remarks
 from .save import save_pretrained
 from .sentences import vector_settings
 
-__all__ = ["Origin", "build_model", "class_and_options", "describe_adapter", "generation", "load_pretrained",
-           "open_checkpoint", "outline_pretrained", "remarks", "rules", "save_pretrained", "vector_settings"]
+__all__ = ["Origin", "build_model", "checkpoint_of_preset", "class_and_options", "describe_adapter", "generation", "load_pretrained",
+           "open_checkpoint", "outline_pretrained", "preset", "remarks", "rules", "save_pretrained", "vector_settings"]

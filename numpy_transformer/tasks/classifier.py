@@ -45,7 +45,7 @@ class ClassifierTask(EncoderTask):
     training_settings = [*make_training_settings(
         batch_size=64, steps=1500, lr=2e-3, min_lr=1e-5, warmup=100, schedule="cosine", beta2=0.98, eps=1e-8,
         weight_decay=0.01, label_smoothing=0.0, metrics=["accuracy"]), EPOCHS]
-    presets = {"small": {}, "rt-polarity": dict(
+    configurations = {"small": {}, "rt-polarity": dict(
         vocab_size=10_000, num_layers=1, dropout=0.3, weight_decay=0.1, epochs=6, patience=2), "note-001": dict(
         vocab_size=10_000, max_len=200, reading="keras", mask_padding=False, dropout=0.1, ff_dropout=0.0, norm="post",
         positions="sinusoidal", init="keras", schedule="constant", lr=1e-4, warmup=0, beta2=0.999, eps=1e-7,

@@ -6,10 +6,14 @@ from ..data import TextWindows, builtin_text, read_text
 from ..data.stories import story
 from ..layers.normalization import NORMS
 from ..models import CausalLanguageModel
+from ..models.current_models import PRESETS
 from . import model_settings as model
 from .settings import FINE_TUNE, LORA, Setting, choice, count_setting, make_training_settings, switch
 from .task import Task, sha256
 
+DECODERS = {name: preset for name, preset in PRESETS.items() if not preset.architecture.endswith("ForMaskedLM")}
+PRESET_SIZES = "d_model", "num_heads", "num_layers", "d_ff"
+DECIDED_BY_PRESET = ("norm", "norm_layer", "activation", "positions", "attention", "bias", "tie", "dropout", "num_kv_heads")
 CHARACTERS_NEED_NO_SIZE = (["vocab_size"], "a character tokenizer has one token per character; use $tokenizer bpe or word")
 
 
@@ -23,6 +27,7 @@ class LanguageModelTask(Task):
         choice("tokenizer", "char", "what a token is: a character, a byte pair or a word", "char", "bpe", "word"),
         count_setting("vocab_size", 1256, "vocabulary size of bpe (256 bytes and the merges) and word", 258)]
     model_settings = [
+        Setting("preset", None, "the architecture of a current model, with the sizes of this run", choices=tuple(DECODERS), metavar="NAME"),
         *model.sizes(d_model=96, num_layers=3, d_ff=256),
         count_setting("context", 64, "length of a training sequence, and the longest that the model reads"),
         count_setting("num_kv_heads", None, "number of key and value heads; fewer than $num_heads makes grouped queries"),
@@ -37,7 +42,7 @@ class LanguageModelTask(Task):
     training_settings = make_training_settings(
         batch_size=8, steps=800, lr=5e-3, min_lr=2.5e-4, warmup=80, schedule="cosine", beta2=0.98, eps=1e-8,
         weight_decay=0.1, label_smoothing=0.0)
-    presets = {"small": {}, "stories": dict(
+    configurations = {"small": {}, "stories": dict(
         stories=20_000, tokenizer="word", context=160, init="xavier", batch_size=16, steps=4000, lr=4e-3, min_lr=2e-4,
         warmup=400, validate_every=500), "nanogpt-cpu": dict(
         d_model=128, num_layers=4, d_ff=512, norm_layer="layer", activation="gelu", positions="learned", batch_size=12,
@@ -52,6 +57,11 @@ class LanguageModelTask(Task):
     @classmethod
     def unused_settings(cls, settings):
         unused = super().unused_settings(settings)
+        if settings.get("preset"):              # runs of earlier versions do not have it
+            decided = [name for name in DECIDED_BY_PRESET if name not in DECODERS[settings["preset"]].sizes]
+            unused.append((decided, "$preset decides it; leave one of the two out"))
+            if settings.get("pretrained"):
+                unused.append((["preset"], "$pretrained decides the architecture; leave one of the two out"))
         if settings["text"] is not None:
             unused.append((["stories"], "$text is the text to train on; leave one of the two out"))
         return [*unused, CHARACTERS_NEED_NO_SIZE] if settings["tokenizer"] == "char" else unused
@@ -75,10 +85,29 @@ class LanguageModelTask(Task):
         s = self.settings
         if self.base:
             return self.base_config()
+        if s.get("preset"):
+            return self.checkpoint_of_preset()[1].options
         return {"vocab_size": self.tokenizers[0].vocab_size, "max_len": s["context"], "tie_weights": s["tie"],
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "norm",
                                               "norm_layer", "activation", "positions", "attention", "num_kv_heads", "bias",
                                               "init")}}
+
+    @property
+    def origin(self):
+        if self.base or not self.settings.get("preset"):
+            return super().origin
+        origin = self.checkpoint_of_preset()[1]
+        return {"family": origin.family, "config": origin.config, "files": {}}
+
+    def checkpoint_of_preset(self):
+        """Returns (model class, Origin) of the preset with the sizes of this run."""
+        from ..pretrained import checkpoint_of_preset  # only presets and published models need it
+
+        s = self.settings
+        sizes = {"vocab_size": self.tokenizers[0].vocab_size, "max_len": s["context"]}
+        sizes |= {name: s[name] for name in (*PRESET_SIZES, "num_kv_heads") if s[name] is not None}
+        known = DECODERS[s["preset"]].sizes
+        return checkpoint_of_preset(s["preset"], **{name: size for name, size in sizes.items() if name in known})
 
 
 def read_corpus(settings):

@@ -30,7 +30,7 @@ class MaskedLanguageModelTask(EncoderTask):
     training_settings = make_training_settings(
         batch_size=32, steps=2500, lr=3e-3, min_lr=1.5e-4, warmup=250, schedule="cosine", beta2=0.98, eps=1e-8,
         weight_decay=0.1, label_smoothing=0.0, metrics=["accuracy"])
-    presets = {"small": {}, "fine-tune": FINE_TUNE | dict(max_len=128, steps=1000),
+    configurations = {"small": {}, "fine-tune": FINE_TUNE | dict(max_len=128, steps=1000),
                "lora": LORA | dict(max_len=128, steps=1000)}
     starts_from = ("mlm",)
 

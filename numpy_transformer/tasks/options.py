@@ -4,7 +4,9 @@ import inspect
 
 
 def is_published(meta):
-    """Returns True for the meta of a model that `import` has read, and of runs that started from one."""
+    """Returns True for the meta of a model of a published family: one that `import` has read, a run that started from one, or
+    one that was trained with the architecture of a current model.
+    """
     return "origin" in meta
 
 

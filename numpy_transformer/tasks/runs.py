@@ -272,8 +272,8 @@ def check_meta(meta, path):
     """Returns the meta. Raises ValueError if neither `train` nor `import` nor save_run wrote it, or if it is damaged."""
     kind = meta.get("kind")
     missing = [key for key in FORM if not key.endswith("?") and key not in meta]
-    presets = TASKS[kind].presets if kind in list(TASKS) else {}
-    if kind not in list(MODELS) or missing or meta["config"] not in (IMPORTED, SCRIPT, *presets):
+    configurations = TASKS[kind].configurations if kind in list(TASKS) else {}
+    if kind not in list(MODELS) or missing or meta["config"] not in (IMPORTED, SCRIPT, *configurations):
         raise ValueError(f"{str(path)!r} is a checkpoint that neither `train` nor `import` wrote, nor save_run; "
                          "load it with Trainer.load, or name a run of `train`")
     try:
@@ -283,7 +283,7 @@ def check_meta(meta, path):
             check_form(meta["corpus"], {"labels": [str]}, "meta['corpus']")
         if meta.get("best"):
             check_form(meta["best"], {"step": int, meta["settings"].get("watch", "validation"): float}, "meta['best']")
-        if kind in TASKS and meta["config"] in presets:
+        if kind in TASKS and meta["config"] in configurations:
             TASKS[kind].unused_settings(meta["settings"])               # whether it has the settings on which others depend
         if len(meta["tokenizers"]) != (2 if kind in PAIRS else 1):
             raise ValueError(f"it has {len(meta['tokenizers'])} tokenizers")

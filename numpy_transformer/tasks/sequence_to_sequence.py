@@ -19,7 +19,7 @@ class SequenceToSequenceTask(PairsTask):
         count_setting("vocab_size", 4000, "vocabulary size of bpe (256 bytes and the merges) and word, for each side", 258),
         count_setting("max_len", 100, "length of the longest sentence in tokens, including begin and end", 3),
         choice("too_long", "drop", "what happens to longer sentences", "drop", "cut")]
-    presets = {
+    configurations = {
         "2017": PAPER,
         "2017-base": PAPER | dict(d_model=512, num_heads=8, num_layers=6, d_ff=2048, warmup=4000, steps=100_000),
         "copy": SMALL | dict(max_len=16, steps=1000), "dates": SMALL, "reverse": SMALL,
@@ -27,12 +27,12 @@ class SequenceToSequenceTask(PairsTask):
         "fine-tune": FINE_TUNE | dict(max_len=128, batch_size=16, lr=1e-4, steps=1000),
         "lora": LORA | dict(max_len=128, batch_size=16, steps=1000)}
     starts_from = "seq2seq", "text2text"
-    preset_help = ("named settings, each of which an option can still change (default: those of $task; 2017 for files)")
+    configuration_help = ("named settings, each of which an option can still change (default: those of $task; 2017 for files)")
 
     @classmethod
-    def choose_preset(cls, config, given, base=None):
+    def choose_configuration(cls, config, given, base=None):
         if base and not config:
-            return super().choose_preset(config, given, base)
+            return super().choose_configuration(config, given, base)
         return config or given.get("task") or "2017"
 
     @staticmethod

@@ -29,7 +29,7 @@ class Task:
         title : str, what is trained
         model_class : class of the model
         data_settings, model_settings, training_settings : lists of Setting
-        presets : {name: {setting: value}}, the named configurations
+        configurations : {name: {setting: value}}, the named configurations
         starts_from : kinds of run with whose weights it can start
         head : names of the modules that the model of such a run may lack
         sizes : names of the settings that such a run decides because they are options of the model
@@ -47,8 +47,8 @@ class Task:
         description : str, what is trained on
     """
 
-    preset_help = ("named settings, each of which an option can still change (default: small; lora with $lora, and "
-                   "fine-tune with an imported model in $pretrained)")
+    configuration_help = ("named settings, each of which an option can still change (default: small; lora with $lora, and "
+                          "fine-tune with an imported model in $pretrained)")
     labels = None
     starts_from = head = ()
     reading = "tokenizer", "vocab_size"
@@ -59,16 +59,17 @@ class Task:
         return [*cls.data_settings, *cls.model_settings, *cls.training_settings]
 
     @classmethod
-    def default_settings(cls, preset, **changes):
+    def default_settings(cls, configuration, **changes):
         """Returns the settings of a named configuration, with changes."""
-        settings = {setting.name: setting.default for setting in cls.all_settings()} | cls.presets[preset] | changes
+        defaults = {setting.name: setting.default for setting in cls.all_settings()}
+        settings = defaults | cls.configurations[configuration] | changes
         if settings.get("epochs") and "validate_every" not in changes and "steps" not in changes:
             settings["validate_every"] = None   # the task fills in the steps of one epoch
         is_open = settings["warmup"] is None    # a share of the steps, which the task may have to count
         return settings if is_open or "warmup" in changes else shorten_warmup(settings)
 
     @classmethod
-    def choose_preset(cls, config, given, base=None):
+    def choose_configuration(cls, config, given, base=None):
         """Returns the configuration that was asked for, or the one that fits the given settings and the run that is the
         base.
         """
@@ -103,6 +104,11 @@ class Task:
         """True if the weights were those of a published model at first."""
         return self.base is not None and is_published(self.base)
 
+    @property
+    def origin(self):
+        """The family and config.json of a model that belongs to a family of published ones, as in its meta; or None."""
+        return self.base["origin"] if self.starts_from_published else None
+
     @classmethod
     def base_options(cls, base):
         """Returns all options of the model of the run that is the base."""
@@ -129,9 +135,8 @@ class Task:
 
     def make_model(self):
         self.check_memory()
-        origin = self.base["origin"] if self.starts_from_published else None
         rng = np.random.default_rng([self.settings["seed"], 1])
-        return model_of_run(self.model_class, self.model_config(), origin, rng)
+        return model_of_run(self.model_class, self.model_config(), self.origin, rng)
 
     def check_memory(self):
         """Raises ValueError if the matrices of the model's blocks alone need more memory than is available."""

@@ -198,7 +198,7 @@ def test_a_text_that_is_too_long_is_cut_and_said(runs, tmp_path, capsys, monkeyp
     (["pe", "--transposed", "--dims", "0"], "--dims chooses curves, but a heatmap is drawn; add --waves"),
     (["mask", "--length", "5000"], "'5000' is not a whole number of at least 2 and at most 1,000"),
     (["xray", "--text", "a"], "give one with --run RUN.npz"),
-    (["architecture", "--run", "LM", "--model", "decoder"], "--run and --model name two models"),
+    (["architecture", "--run", "LM", "--model", "decoder"], "--run and --model name 2 models"),
     (["history", "--run", "TEXT"], "it is not a NumPy archive"),
     (["pe", "--out", "text.txt/x.png"], "'text.txt' is a file"),
     (["mask", "--padding", "6"], "--padding 6 leaves no real token in --length 6"),

@@ -15,11 +15,12 @@ from numpy_transformer.tasks.text_to_text import exact_match_by_task
 def test_settings_have_one_meaning_in_all_tasks():
     for task in TASKS.values():
         names = [setting.name for setting in task.all_settings()]
-        assert len(set(names)) == len(names) and all(set(preset) <= set(names) for preset in task.presets.values())
-        for preset in task.presets:
-            settings = task.default_settings(preset)
+        assert len(set(names)) == len(names)
+        assert all(set(configuration) <= set(names) for configuration in task.configurations.values())
+        for configuration in task.configurations:
+            settings = task.default_settings(configuration)
             unused = task.unused_settings(settings | {"data": ["x"], "pretrained": "x.npz"})
-            assert not {name for names, _ in unused for name in names} & set(task.presets[preset]) - {
+            assert not {name for names, _ in unused for name in names} & set(task.configurations[configuration]) - {
                 "steps", "validate_every", "tokenizer", "vocab_size", "too_long"}
 
 

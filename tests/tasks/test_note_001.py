@@ -1,4 +1,4 @@
-"""The preset note-001 of the classifier: the settings, sizes and batches of study note 001."""
+"""The configuration note-001 of the classifier: the settings, sizes and batches of study note 001."""
 
 import numpy as np
 

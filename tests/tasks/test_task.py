@@ -21,7 +21,8 @@ FINE_TUNE = dict(batch_size=32, lr=5e-5, min_lr=0.0, warmup=None, beta2=0.999, w
 LORA = FINE_TUNE | dict(lora=8, lr=1e-3, weight_decay=0.0)
 ON_PAIRS = dict(max_len=128, batch_size=16, steps=1000, schedule="cosine", eps=1e-8, label_smoothing=0.0)
 LANGUAGE_MODEL = EVERYWHERE | dict(
-    text=None, stories=None, tokenizer="char", vocab_size=1256, d_model=96, num_layers=3, d_ff=256, context=64, num_kv_heads=None,
+    text=None, stories=None, tokenizer="char", vocab_size=1256, preset=None, d_model=96, num_layers=3, d_ff=256, context=64,
+    num_kv_heads=None,
     dropout=0.0, norm_layer="rms", activation="swiglu", positions="rotary", attention="plain", bias=False, tie=True,
     init="gpt2", steps=800, batch_size=8, lr=5e-3, min_lr=2.5e-4, warmup=80, weight_decay=0.1)
 PAPER_2017 = EVERYWHERE | dict(
@@ -87,19 +88,19 @@ for name, changes in (("fine-tune", FINE_TUNE), ("lora", LORA)):
 
 
 def test_every_task_has_its_named_configurations():
-    assert set(SETTINGS) == {(name, preset) for name, kind in TASKS.items() for preset in kind.presets}
+    assert set(SETTINGS) == {(name, configuration) for name, kind in TASKS.items() for configuration in kind.configurations}
 
 
-@pytest.mark.parametrize("name, preset", SETTINGS)
-def test_the_settings_of_each_named_configuration(name, preset):
-    assert TASKS[name].default_settings(preset) == SETTINGS[name, preset]
+@pytest.mark.parametrize("name, configuration", SETTINGS)
+def test_the_settings_of_each_named_configuration(name, configuration):
+    assert TASKS[name].default_settings(configuration) == SETTINGS[name, configuration]
 
 
 @pytest.mark.parametrize("kind", ["lm", "seq2seq", "mlm"])
 def test_the_least_number_of_parameters_is_not_more_than_there_are(kind, monkeypatch):
     """A model that fits into the memory is never refused."""
     made = TASKS[kind].__new__(TASKS[kind])
-    made.settings = TASKS[kind].default_settings(next(iter(TASKS[kind].presets)), d_model=64, d_ff=128)
+    made.settings = TASKS[kind].default_settings(next(iter(TASKS[kind].configurations)), d_model=64, d_ff=128)
     sizes = {"d_model": 64, "num_heads": 4, "num_layers": 2, "d_ff": 128, "max_len": 8}
     sizes |= {"src_vocab": 9, "tgt_vocab": 9} if kind == "seq2seq" else {"vocab_size": 9}
     made.base = None

@@ -1,0 +1,64 @@
+"""Current models at toy size: the family of each builds it from the config.json of a small one.
+
+    nt.preset("qwen3")                              5,000 weights, checked by gradcheck in seconds
+    nt.preset("qwen3", d_model=128, num_layers=4)   the same architecture at another size
+
+What is said of each architecture is in models/current_models.py. save_pretrained writes a preset as a folder that transformers reads.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..argument_checks import check_choice, check_divides, check_positive
+from ..models import INITS
+from ..models.current_models import PRESETS
+from ..module import Module
+from ..parameter import drawing
+from ..types import Seed
+from .registry import Origin, build_model, describe_config
+
+
+def preset(name: str, rng: Seed = None, **sizes: int) -> Module:
+    """Returns a new model with the architecture of a current one, at toy size unless sizes are given.
+
+    It takes ids (B, T) and returns logits (B, T, vocab_size), as CausalLanguageModel or MaskedLanguageModel.
+
+    Parameters:
+        name : "llama3", "qwen3", "gemma3", "deepseek-v3", "gpt-oss" or another key of PRESETS
+        rng : generator or seed of the initial weights, or None
+        sizes : vocab_size=64, d_model=16, num_heads=2, num_layers=2, d_ff=24, max_len=64, and what the architecture has
+            besides: num_kv_heads, window, num_experts, experts_per_token; PRESETS[name].sizes lists all with their defaults
+    Raises: ValueError for an unknown name, or a size that the architecture does not have or that does not fit the others.
+    """
+    model_class, origin = checkpoint_of_preset(name, **sizes)
+    rng = np.random.default_rng(rng)
+    model = build_model(origin.family, model_class, origin.options, rng)
+    if drawing():
+        INITS["gpt2"](model, rng)                   # once more, for the parts that the family has put in
+    model.origin = origin
+    return model
+
+
+def checkpoint_of_preset(name: str, **sizes: int) -> tuple[type[Module], Origin]:
+    """Returns the class of a preset's model and its Origin, which has the options of the class and config.json.
+
+    Raises: ValueError as preset does.
+    """
+    check_choice("preset", name, PRESETS)
+    config = config_of(name, sizes)
+    model_class, options = describe_config(config, ())
+    return model_class, Origin(config["model_type"], config, options=options)
+
+
+def config_of(name: str, sizes: dict[str, Any]) -> dict[str, Any]:
+    """Returns config.json of a preset with these sizes, as a dict."""
+    chosen = PRESETS[name]
+    for size in sizes:
+        check_choice("size", size, chosen.sizes)
+    s = SimpleNamespace(**chosen.sizes | sizes)
+    check_positive(**{size: value for size, value in vars(s).items() if value is not None})
+    check_divides("d_model", s.d_model, "num_heads", s.num_heads)
+    s.d_head = s.d_model // s.num_heads
+    return {"architectures": [chosen.architecture], **chosen.config(s)}

@@ -1,0 +1,100 @@
+"""The architectures of current models at toy size: each is built, checked, trained, and saved as its family saves."""
+
+import inspect
+import json
+
+import numpy as np
+import pytest
+
+import numpy_transformer as nt
+from numpy_transformer.models.current_models import PRESETS
+from numpy_transformer.pretrained import load_pretrained, save_pretrained
+
+every_preset = pytest.mark.parametrize("name", PRESETS)
+
+
+def ids(shape, seed=0):
+    return np.random.default_rng(seed).integers(1, 64, shape)
+
+
+@every_preset
+def test_the_gradients_of_each_preset_are_right(name):
+    report = nt.gradcheck(nt.preset(name, rng=0), ids((2, 9)), directions=1, name=name)
+    assert report.ok, str(report)
+    assert report.worst("central") <= 1e-6 and report.worst("complex") <= 1e-12
+
+
+@pytest.mark.slow
+@every_preset
+def test_the_gradients_of_each_preset_are_right_entry_by_entry(name):
+    report = nt.gradcheck(nt.preset(name, rng=0), ids((2, 9)), name=name)
+    assert report.ok, str(report)
+
+
+@every_preset
+def test_each_preset_learns_in_twenty_steps(name):
+    """The next token is one more than this one, so a step of training can learn it."""
+    model = nt.preset(name, rng=1)
+    optimizer = nt.AdamW(model.parameters(trained=True), 1e-2)
+    criterion = nt.CrossEntropyLoss()
+    losses = []
+    for step in range(20):
+        batch = (ids((8, 1), seed=step) + np.arange(9)) % 64
+        model.zero_grad()
+        losses.append(criterion(model(batch[:, :-1]), batch[:, 1:]))
+        model.backward(criterion.backward())
+        optimizer.step()
+    assert losses[0] > 4.0 and losses[-1] < losses[0] - 0.5      # ln 64 = 4.16 at first
+
+
+@every_preset
+def test_each_preset_is_saved_and_read_as_its_family_is(name, tmp_path):
+    model = nt.preset(name, rng=2).eval()
+    save_pretrained(model, tmp_path / "folder")
+    again = load_pretrained(tmp_path / "folder")
+    np.testing.assert_array_equal(again(ids((2, 9))), model(ids((2, 9))))
+    assert json.loads((tmp_path / "folder" / "config.json").read_text())["architectures"] == [PRESETS[name].architecture]
+
+
+@every_preset
+def test_sizes_can_be_given(name):
+    assert inspect.signature(nt.preset).parameters.keys() == {"name", "rng", "sizes"}
+    small, large = nt.preset(name, rng=0), nt.preset(name, vocab_size=70, d_model=32, num_heads=4, num_layers=3, max_len=20, rng=0)
+    blocks = [getattr(model, "decoder", None) or model.encoder for model in (small, large)]
+    assert [len(stack.blocks) for stack in blocks] == [2, 3] and large.max_len == 20
+    assert large.eval()(ids((2, 9))).shape == (2, 9, 70) and small.eval()(ids(9)).shape == (9, 64)
+    with pytest.raises(ValueError, match="max_len"):
+        large(ids((1, 21)))
+
+
+@every_preset
+def test_the_same_seed_gives_the_same_weights(name):
+    first, second, other = (nt.preset(name, rng=seed).state_dict() for seed in (3, 3, 4))
+    assert all(np.array_equal(first[key], second[key]) for key in first)
+    assert not all(np.array_equal(first[key], other[key]) for key in first)
+
+
+@pytest.mark.parametrize("name", [name for name, preset in PRESETS.items() if not preset.architecture.endswith("MaskedLM")])
+def test_a_decoder_sees_no_later_token_and_reads_with_a_cache(name):
+    model = nt.preset(name, rng=5).astype(np.float64).eval()
+    text = ids((2, 12))
+    logits = model(text)
+    changed = text.copy()
+    changed[:, 7] = (changed[:, 7] + 1) % 64
+    same = np.isclose(model(changed), logits, rtol=1e-12, atol=1e-14).all(-1)
+    assert same[:, :7].all() and not same[:, 7].any()
+    cache = nt.KeyValueCache()
+    parts = [model(part, cache=cache) for part in np.split(text, [5, 6, 9], axis=1)]
+    np.testing.assert_allclose(np.concatenate(parts, 1), logits, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda: nt.preset("gpt5"), "preset = 'gpt5' is unknown; choose one of 'gpt2', 'llama3'"),
+    (lambda: nt.preset("llama3", num_experts=4), "size = 'num_experts' is unknown; choose one of 'vocab_size', 'd_model'"),
+    (lambda: nt.preset("llama3", d_model=15), "d_model = 15 is not divisible by num_heads = 2"),
+    (lambda: nt.preset("qwen3", num_layers=0), "num_layers must be a whole number of at least 1, got 0"),
+    (lambda: nt.preset("mistral", window=2.5), "window must be a whole number"),
+])
+def test_bad_arguments_are_one_sentence(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
