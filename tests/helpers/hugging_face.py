@@ -5,6 +5,7 @@ torch and transformers are imported in the functions: collecting the tests that 
 
 import contextlib
 import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -44,18 +45,44 @@ def double_precision():
 
 def write_tiny(folder, architecture, family, seed=0, **options):
     """Saves a tiny model of transformers with random weights, also in norms and biases. Returns the folder's path."""
+    return write_model(folder, architecture, family, TINY[family] | options, seed)
+
+
+def write_model(folder, architecture, family, sizes, seed=0):
+    """Saves a model of these sizes, as write_tiny does."""
     import torch
     import transformers
 
-    config = transformers.AutoConfig.for_model(family, **TINY[family] | options)
+    config = transformers.AutoConfig.for_model(family, **sizes)
     config._attn_implementation = "eager"
     torch.manual_seed(seed)
     model = getattr(transformers, architecture)(config)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter += 0.3 * torch.randn_like(parameter)
+            if parameter.requires_grad:         # not the sinusoids of Marian
+                parameter += 0.3 * torch.randn_like(parameter)
+        for name, buffer in model.named_buffers():
+            if name in model.state_dict():      # biases that training changes in another way than by gradients
+                buffer += 0.3 * torch.randn_like(buffer)
     model.save_pretrained(folder)
     return Path(folder)
+
+
+def gradients_by_name(model):
+    """{name in a file: gradient} of all weights that have one; transformers stores some arrays in another form than it
+    uses them, so the gradients are put in the place of the weights, and saved.
+    """
+    import torch
+
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.copy_(torch.tensor(torch.nan) if weight.grad is None else weight.grad)
+        for buffer in model.buffers():
+            buffer.fill_(torch.nan)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        arrays = dict(TensorFile(Path(folder, "model.safetensors")))
+    return {name: array for name, array in arrays.items() if not np.isnan(array).any()}
 
 
 def edit_config(folder, **changes):
@@ -71,12 +98,20 @@ def theirs(folder, architecture):
     import transformers
 
     model_class = getattr(transformers, architecture)
-    model = model_class.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager")
+    model = model_class.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager", experts_implementation="eager")
     for part in model.modules():
+        if hasattr(part, "create_weight"):      # sinusoids, which are kept in float32
+            part.weight.data = torch.from_numpy(marian_table(*part.weight.shape))
         if hasattr(part, "rotary_emb"):
             with double_precision():
                 part.rotary_emb = type(part.rotary_emb)(model.config)       # its frequencies in float64
     return model.eval()
+
+
+def marian_table(max_len, d_model):
+    """The sinusoids of Marian in float64: all sines, then all cosines."""
+    angles = np.arange(max_len)[:, None] / 10000 ** (np.arange(0, d_model, 2) / d_model)
+    return np.concatenate([np.sin(angles), np.cos(angles)[:, :d_model // 2]], axis=1)
 
 
 def compare(folder, architecture, our_inputs, their_inputs, targets, tmp_path):
