@@ -105,7 +105,7 @@ def theirs(folder, architecture):
         if hasattr(part, "rotary_emb"):
             with double_precision():
                 part.rotary_emb = type(part.rotary_emb)(model.config)       # its frequencies in float64
-    return model.eval()
+    return model.double().eval()                # also what transformers keeps in float32, such as routers
 
 
 def marian_table(max_len, d_model):
