@@ -83,12 +83,12 @@ def merge_adapter(model, folder):
         if rule is None:
             raise ValueError(f"the adapter updates {layer}, a layer that this {model.origin.family} model does not have; "
                              "name the model that was adapted with --base")
-        rank = check_shapes(layer, a, b, rule.shape(own) if rule.transposed else rule.shape(own)[::-1])
+        rank = check_shapes(layer, a, b, rule.shape if rule.transposed else rule.shape[::-1])
         check_rank(layer, rank, config)
         update = scale(layer, rank, config) * (a.astype(np.float64).T @ b.astype(np.float64).T)     # (d_in, d_out)
         if not np.isfinite(update).all():
             raise ValueError(f"the update of {layer} holds NaN or infinite values; copy or download the adapter again")
-        updates |= zip(rule.ours, np.split(update, len(rule.ours), axis=-1))
+        updates |= rule.split(update.T if rule.transposed else update)
     for name, update in updates.items():
         own[name].data = (own[name].data + update).astype(own[name].data.dtype)
     return model

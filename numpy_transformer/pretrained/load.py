@@ -156,13 +156,12 @@ def assign(model, arrays):
     used = {*wanted, *copies, *unused}
     unknown = [name for name in stored if name not in used and not matches(name, family.constants)]
     check_names([name for name in wanted if name not in stored], unknown, model, wanted)
-    own = dict(model.named_parameters())
     for name in used:
         check_dtype(stored[name], arrays.entries[stored[name]])
     for name, rule in wanted.items():
         shape = arrays.entries[stored[name]].shape
-        if shape != rule.shape(own):
-            raise ValueError(f"{stored[name]} has the shape {shape} instead of {rule.shape(own)}, which config.json "
+        if shape != rule.shape:
+            raise ValueError(f"{stored[name]} has the shape {shape} instead of {rule.shape}, which config.json "
                              "implies; use the config.json and the weights of one checkpoint")
     return stored, copies, unused
 

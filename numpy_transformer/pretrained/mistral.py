@@ -1,6 +1,7 @@
 """Mistral (Jiang et al. 2023): LLaMA with a sliding window in every block."""
 
-from .llama import make_family, settings as llama_settings, with_windows
+from .llama import make_family, settings as llama_settings
+from .windows import with_windows
 
 
 def settings(config, stored):

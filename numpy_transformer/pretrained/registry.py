@@ -4,17 +4,31 @@ from dataclasses import dataclass, field
 
 from ..file_checks import MALFORMED, reason_of
 from .bert import BERT
+from .deepseek_v3 import DEEPSEEK_V3
 from .distilbert import DISTILBERT
+from .gemma2 import GEMMA2
+from .gemma3 import GEMMA3_TEXT
 from .gpt2 import GPT2
+from .gpt_neox import GPT_NEOX
+from .gpt_oss import GPT_OSS
 from .llama import LLAMA
 from .mistral import MISTRAL
+from .mixtral import MIXTRAL
 from .names import make_rules
+from .olmo2 import OLMO2
+from .phi3 import PHI3
 from .qwen2 import QWEN2
+from .qwen3 import QWEN3
+from .qwen3_moe import QWEN3_MOE
 from .roberta import CAMEMBERT, ROBERTA, XLM_ROBERTA
+from .smollm3 import SMOLLM3
 from .t5 import T5
 from .unsupported import OF_FIXED, components
 
-FAMILIES = {"gpt2": GPT2, "llama": LLAMA, "llama2.c": LLAMA, "mistral": MISTRAL, "qwen2": QWEN2, "bert": BERT,
+FAMILIES = {"gpt2": GPT2, "llama": LLAMA, "llama2.c": LLAMA, "mistral": MISTRAL, "qwen2": QWEN2, "qwen3": QWEN3,
+            "gemma2": GEMMA2, "gemma3_text": GEMMA3_TEXT, "smollm3": SMOLLM3, "olmo2": OLMO2, "phi3": PHI3,
+            "gpt_neox": GPT_NEOX, "gpt_oss": GPT_OSS, "mixtral": MIXTRAL, "qwen3_moe": QWEN3_MOE,
+            "deepseek_v3": DEEPSEEK_V3, "bert": BERT,
             "roberta": ROBERTA, "xlm-roberta": XLM_ROBERTA, "camembert": CAMEMBERT, "distilbert": DISTILBERT, "t5": T5}
 
 
@@ -81,7 +95,7 @@ def check_fixed(family, config):
         raise ValueError("config.json describes quantized weights (quantization_config), which this package does not "
                          "support; use the checkpoint in float32, float16 or bfloat16 that they were made from")
     for option, value in family.fixed.items():
-        if config.get(option, value) != value:
+        if config.get(option) not in (None, value):
             raise ValueError(f"config.json has {option} = {config[option]!r}, which asks for {OF_FIXED[option]}; this "
                              f"package only builds {option} = {value!r} for a {config['model_type']} model, so use a "
                              "checkpoint with that")

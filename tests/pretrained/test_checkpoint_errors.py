@@ -266,7 +266,7 @@ def test_a_window_hides_far_tokens_and_limits_no_length(tmp_path):
 
 def test_rotary_frequencies_of_llama3():
     """Against the definition in a loop over wavelengths."""
-    from numpy_transformer.pretrained.llama import frequencies, rope_parameters
+    from numpy_transformer.pretrained.rotary_settings import frequencies, rope_parameters
 
     theta = [500.0 ** (-2 * i / 16) for i in range(8)]
     expected = []
@@ -282,7 +282,7 @@ def test_rotary_frequencies_of_llama3():
     assert len({round(found / value, 6) for found, value in zip(expected, theta)}) > 2      # all three cases
     scaling = {"rope_type": "llama3", "rope_theta": 500.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                "original_max_position_embeddings": 40, "factor": 8.0}
-    np.testing.assert_allclose(frequencies(16, rope_parameters({"rope_parameters": scaling})), expected, rtol=1e-14)
+    np.testing.assert_allclose(frequencies(16, rope_parameters({"rope_parameters": scaling}))[0], expected, rtol=1e-14)
     linear = rope_parameters({"rope_theta": 500.0, "rope_scaling": {"type": "linear", "factor": 4.0}})
-    np.testing.assert_allclose(frequencies(16, linear), np.array(theta) / 4, rtol=1e-14)
-    assert frequencies(16, rope_parameters({"rope_theta": 500.0})) is None
+    np.testing.assert_allclose(frequencies(16, linear)[0], np.array(theta) / 4, rtol=1e-14)
+    assert frequencies(16, rope_parameters({"rope_theta": 500.0})) == (None, 1.0)

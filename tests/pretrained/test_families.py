@@ -15,6 +15,8 @@ pytestmark = pytest.mark.slow
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 500.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 24}
 LINEAR = {"rope_type": "linear", "rope_theta": 300.0, "factor": 2.0}
+YARN = {"rope_type": "yarn", "rope_theta": 200.0, "factor": 5.0, "original_max_position_embeddings": 16, "beta_fast": 2.0,
+        "beta_slow": 0.5}
 UNTIED = {"feed_forward_proj": "gated-gelu", "num_decoder_layers": 3}
 MODELS = {
     "gpt2": ("GPT2LMHeadModel", "gpt2", {}),
@@ -29,6 +31,36 @@ MODELS = {
     "qwen2, windows": ("Qwen2ForCausalLM", "qwen2", {"sliding_window": 3, "use_sliding_window": True,
                                                      "max_window_layers": 1}),
     "qwen2": ("Qwen2ForCausalLM", "qwen2", {}),
+    "llama, yarn": ("LlamaForCausalLM", "llama", {"rope_parameters": YARN | {"attention_factor": 1.4}}),
+    "qwen2, yarn": ("Qwen2ForCausalLM", "qwen2", {"rope_parameters": YARN}),
+    "qwen3": ("Qwen3ForCausalLM", "qwen3", {}),
+    "qwen3, windows": ("Qwen3ForCausalLM", "qwen3", {"sliding_window": 3, "use_sliding_window": True, "max_window_layers": 1}),
+    "gemma 2": ("Gemma2ForCausalLM", "gemma2", {"attn_logit_softcapping": 1.5, "final_logit_softcapping": 4.0}),
+    "gemma 2, no caps": ("Gemma2ForCausalLM", "gemma2", {"attn_logit_softcapping": None, "final_logit_softcapping": None,
+                                                         "tie_word_embeddings": False}),
+    "gemma 3": ("Gemma3ForCausalLM", "gemma3_text", {"layer_types": [*3 * ["sliding_attention"]], "sliding_window": 5}),
+    "gemma 3, capped logits": ("Gemma3ForCausalLM", "gemma3_text", {
+        "final_logit_softcapping": 4.0, "tie_word_embeddings": False, "num_hidden_layers": 7}),
+    "smollm3": ("SmolLM3ForCausalLM", "smollm3", {}),
+    "smollm3, windows": ("SmolLM3ForCausalLM", "smollm3", {"use_sliding_window": True, "sliding_window": 4,
+                                                           "no_rope_layer_interval": 2}),
+    "olmo 2": ("Olmo2ForCausalLM", "olmo2", {}),
+    "phi 3": ("Phi3ForCausalLM", "phi3", {}),
+    "phi 4, a window": ("Phi3ForCausalLM", "phi3", {"partial_rotary_factor": 0.75, "sliding_window": 5,
+                                                    "tie_word_embeddings": True, "num_attention_heads": 3,
+                                                    "num_key_value_heads": 1}),
+    "pythia": ("GPTNeoXForCausalLM", "gpt_neox", {}),
+    "gpt neox, one after the other": ("GPTNeoXForCausalLM", "gpt_neox", {"use_parallel_residual": False,
+                                                                         "hidden_act": "gelu_new"}),
+    "gpt oss": ("GptOssForCausalLM", "gpt_oss", {}),
+    "mixtral": ("MixtralForCausalLM", "mixtral", {}),
+    "mixtral, a window": ("MixtralForCausalLM", "mixtral", {"sliding_window": 4, "num_experts_per_tok": 1}),
+    "qwen3 moe": ("Qwen3MoeForCausalLM", "qwen3_moe", {"norm_topk_prob": True}),
+    "qwen3 moe, some blocks": ("Qwen3MoeForCausalLM", "qwen3_moe", {"decoder_sparse_step": 2, "sliding_window": 3,
+                                                                    "use_sliding_window": True}),
+    "deepseek": ("DeepseekV3ForCausalLM", "deepseek_v3", {"rope_parameters": YARN | {"mscale": 1.0, "mscale_all_dim": 0.8}}),
+    "deepseek, queries from the vectors": ("DeepseekV3ForCausalLM", "deepseek_v3", {
+        "q_lora_rank": None, "n_group": 1, "topk_group": 1, "rope_interleave": False}),
     "bert": ("BertForMaskedLM", "bert", {}),
     "bert, classes": ("BertForSequenceClassification", "bert", {"num_labels": 3}),
     "bert, tags": ("BertForTokenClassification", "bert", {"num_labels": 5, "hidden_act": "gelu_new"}),
@@ -127,7 +159,8 @@ def test_transformers_reads_our_export(checkpoint, tmp_path, dtype, libraries):
     model = load_pretrained(folder, dtype)
     rng = np.random.default_rng(1)
     for parameter in model.parameters():
-        parameter.data = parameter.data + 0.1 * rng.normal(size=parameter.data.shape)
+        changed = parameter.data + 0.1 * rng.normal(size=parameter.data.shape)
+        parameter.data = changed.astype(np.float32)         # transformers reads some weights in float32, whatever it is told
     save_pretrained(model, tmp_path / "out")
     inputs, given, targets = batch(family, architecture)
     read, info = getattr(transformers, architecture).from_pretrained(tmp_path / "out", output_loading_info=True)
@@ -141,7 +174,8 @@ def test_transformers_reads_our_export(checkpoint, tmp_path, dtype, libraries):
     assert relative(found[real], expected[real]) < {"float32": 2e-5, "float64": 1e-9}[dtype]
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama", "llama 3", "mistral, a window", "qwen2", "qwen2, windows"])
+@pytest.mark.parametrize("name", [name for name, (architecture, _, _) in MODELS.items()
+                                  if architecture.endswith(("ForCausalLM", "LMHeadModel"))])
 def test_greedy_text(name, tmp_path, libraries):
     torch, _ = libraries
     architecture, family, options = MODELS[name]
