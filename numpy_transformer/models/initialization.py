@@ -78,7 +78,7 @@ def gpt2(model: Module, rng: np.random.Generator) -> None:
         if isinstance(getattr(module, "blocks", None), list):           # an Encoder or a Decoder
             weights = [linear.weight for block in module.blocks for linear in residual_projections(block)]
             residual |= {id(weight): len(weights) for weight in weights}
-        elif getattr(module, "factor", 1) != 1:                         # an Embedding or its transpose, scaled
+        elif getattr(module, "factor", 1) != 1 and hasattr(module, "weight"):       # an Embedding or its transpose, scaled
             unchanged.add(id(module.weight))
     for parameter in matrices(model):
         if id(parameter) not in unchanged:
