@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from ..llama import frequencies as llama_frequencies
+from ..rotary_settings import frequencies as llama_frequencies
 from .changes import Change, reordered_outputs
 
 BASES = 100.0, 1000.0, 10_000.0, 50_000.0, 500_000.0, 1_000_000.0, 10_000_000.0
