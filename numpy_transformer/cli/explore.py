@@ -1,5 +1,6 @@
 """numpy-transformer explore: one training step in the browser, forward and backward, down to every number."""
 
+from ..models.current_models import DECODERS
 from ..training.progress import Progress
 from .parser import add_command, whole_number
 from .terminal import wrap
@@ -19,7 +20,9 @@ def add_to_parser(commands):
     parser.add_argument("--target", metavar="TEXT",
                         help="what the model should answer: the next tokens, the translation, the class, the tags or the "
                              "masked words (default: the right answer if it is known, otherwise the model's own)")
-    parser.add_argument("--model", choices=MODELS, help="kind of the tiny model (default: decoder)")
+    parser.add_argument("--model", choices=(*MODELS, *DECODERS), metavar="KIND",
+                        help=f"kind of the tiny model: {', '.join(MODELS[:-1])} or {MODELS[-1]}; or a decoder with the "
+                             f"architecture of a current model: {', '.join(DECODERS)} (default: decoder)")
     parser.add_argument("--lesson", metavar="NN", help="open the page at the place that this lesson speaks of")
     parser.add_argument("--random", action="store_true", help="leave the tiny model untrained")
     parser.add_argument("--seed", type=whole_number(0), metavar="N",
@@ -73,7 +76,7 @@ def check_unused(arguments):
 def make_example(arguments):
     """Returns the Example with the chosen model, text and target, which can be read."""
     from ..explorer.runs import from_run
-    from ..explorer.tiny_models import STEPS, tiny
+    from ..explorer.tiny_models import steps_of, tiny
 
     if arguments.file is not None:
         return from_run(arguments.file, arguments.text, arguments.target)
@@ -82,7 +85,7 @@ def make_example(arguments):
     untrained.read(arguments.text, arguments.target)        # a text that the model cannot read is reported at once
     example = untrained
     if not arguments.random:
-        with Progress(STEPS[kind], untrained.title, "step") as progress:
+        with Progress(steps_of(kind), untrained.title, "step") as progress:
             example = tiny(kind, seed, progress=progress)
     if arguments.text is not None:
         example.text, example.target = arguments.text, arguments.target

@@ -4,6 +4,7 @@ decoder             one head looks from the word before the verb back to the sub
 encoder             the masked subject looks most at the verb that tells which word it is: "the [MASK] near the dog sleep"
 encoder-decoder     cross-attention aligns each French word with the English one: "the black cow sleeps"
 classifier          the word of praise or blame looks at the "not" before it: "the film was not dull"
+qwen3, gemma3, ...  as the decoder, with the architecture of a current model
 
 Another processor rounds differently, and training then ends with other weights. The predictions hold in the slow tests of the
 explorer, and so does most of the attention; of nine classifiers, with three seeds and three processors' kernels, one solved its
@@ -17,6 +18,7 @@ from ..data import MixedTokenizer, TextReader, frame, pad
 from ..data.batches import IGNORE
 from ..layers import CrossEntropyLoss
 from ..models import CausalLanguageModel, EncoderDecoder, MaskedLanguageModel, SequenceClassifier
+from ..models.current_models import DECODERS
 from ..training import Adam, CosineSchedule
 from . import languages
 from .encoder_examples import ClassifierExample, MaskedWordExample
@@ -30,24 +32,32 @@ SMOOTHING = 0.1
 STEPS = {"decoder": 1200, "encoder": 1200, "encoder-decoder": 1000, "classifier": 1200}
 RATES = {"decoder": 2e-2, "encoder": 2e-2, "encoder-decoder": 2e-2, "classifier": 2e-2}
 KINDS = tuple(STEPS)
+ARCHITECTURES = tuple(DECODERS)                 # kinds as well: a decoder with the architecture of a current model
 
 
 def tiny(kind="decoder", seed=1, train=True, progress=None):
-    """Returns the Example of a tiny model: "decoder", "encoder", "encoder-decoder" or "classifier".
+    """Returns the Example of a tiny model: "decoder", "encoder", "encoder-decoder", "classifier", or a decoder with the
+    architecture of a current model, such as "qwen3".
 
     Parameters:
-        kind : str, one of KINDS
+        kind : str, one of KINDS or ARCHITECTURES
         seed : int, of the initial weights and of the training sentences
         train : bool; False leaves the weights random
-        progress : object with advance(), called STEPS[kind] times during training, or None
+        progress : object with advance(), called steps_of(kind) times during training, or None
     Raises: ValueError for another kind.
     """
-    check_choice("kind", kind, KINDS)
-    example, draw_data = MAKERS[kind](np.random.default_rng([seed, 1]))
+    check_choice("kind", kind, KINDS + ARCHITECTURES)
+    rng = np.random.default_rng([seed, 1])
+    example, draw_data = make_decoder(rng, kind) if kind in ARCHITECTURES else MAKERS[kind](rng)
     if train:
         data = draw_data(np.random.default_rng([seed, 3]))
-        fit(example, data, STEPS[kind], RATES[kind], np.random.default_rng([seed, 2]), progress)
+        fit(example, data, steps_of(kind), RATES.get(kind, RATES["decoder"]), np.random.default_rng([seed, 2]), progress)
     return example
+
+
+def steps_of(kind):
+    """Returns the number of training steps of a kind."""
+    return STEPS.get(kind, STEPS["decoder"])
 
 
 def fit(example, data, steps, lr, rng, progress=None):
@@ -90,12 +100,18 @@ def padded(rows, value):
     return array
 
 
-def make_decoder(rng):
+def make_decoder(rng, architecture=None):
     words = languages.AGREEMENT_WORDS
     tokenizer = word_tokenizer(words)
-    model = CausalLanguageModel(len(words), num_layers=2, max_len=12, init="xavier", rng=rng, **SIZES)
-    example = LanguageModelExample(model, [tokenizer], "the cats near the dog sleep", title=sentence("step.model.decoder"),
-                                   words=words)
+    title = sentence("step.model.decoder")
+    if architecture is None:
+        model = CausalLanguageModel(len(words), num_layers=2, max_len=12, init="xavier", rng=rng, **SIZES)
+    else:
+        from ..pretrained import preset  # only these models need it
+
+        model = preset(architecture, vocab_size=len(words), num_layers=2, max_len=12, rng=rng, **SIZES)
+        title = sentence("step.model.architecture", name=architecture)
+    example = LanguageModelExample(model, [tokenizer], "the cats near the dog sleep", title=title, words=words)
 
     def draw_data(rng):
         rows = padded([tokenizer.encode(text) for text in draw_sentences(languages.agreement, rng)], IGNORE)

@@ -120,9 +120,10 @@ def phi3(s: Any) -> dict[str, Any]:
 
 @entry("pythia", "GPTNeoXForCausalLM", SIZES, "Biderman et al. 2023, section 2; Black et al. 2022, section 2.1")
 def pythia(s: Any) -> dict[str, Any]:
+    """A quarter of each head is rotated; in heads whose quarter is no even number of features, two features are."""
     return {"model_type": "gpt_neox", "vocab_size": s.vocab_size, "hidden_size": s.d_model, "num_attention_heads": s.num_heads,
             "num_hidden_layers": s.num_layers, "intermediate_size": s.d_ff, "max_position_embeddings": s.max_len,
-            "layer_norm_eps": 1e-5, "hidden_act": "gelu", "rotary_pct": 0.25, "rotary_emb_base": 10_000,
+            "layer_norm_eps": 1e-5, "hidden_act": "gelu", "rotary_pct": 0.25 if s.d_head % 8 == 0 else 2 / s.d_head, "rotary_emb_base": 10_000,
             "use_parallel_residual": True, "tie_word_embeddings": False}
 
 
@@ -152,3 +153,6 @@ def modernbert(s: Any) -> dict[str, Any]:
     return {"model_type": "modernbert", "vocab_size": s.vocab_size, "hidden_size": s.d_model, "num_attention_heads": s.num_heads,
             "num_hidden_layers": s.num_layers, "intermediate_size": s.d_ff, "max_position_embeddings": s.max_len,
             "local_attention": s.window, "global_attn_every_n_layers": 3, "pad_token_id": 0}
+
+
+DECODERS = {name: preset for name, preset in PRESETS.items() if not preset.architecture.endswith("ForMaskedLM")}

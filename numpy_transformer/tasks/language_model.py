@@ -6,12 +6,11 @@ from ..data import TextWindows, builtin_text, read_text
 from ..data.stories import story
 from ..layers.normalization import NORMS
 from ..models import CausalLanguageModel
-from ..models.current_models import PRESETS
+from ..models.current_models import DECODERS
 from . import model_settings as model
 from .settings import FINE_TUNE, LORA, Setting, choice, count_setting, make_training_settings, switch
 from .task import Task, sha256
 
-DECODERS = {name: preset for name, preset in PRESETS.items() if not preset.architecture.endswith("ForMaskedLM")}
 PRESET_SIZES = "d_model", "num_heads", "num_layers", "d_ff"
 DECIDED_BY_PRESET = ("norm", "norm_layer", "activation", "positions", "attention", "bias", "tie", "dropout", "num_kv_heads")
 CHARACTERS_NEED_NO_SIZE = (["vocab_size"], "a character tokenizer has one token per character; use $tokenizer bpe or word")
