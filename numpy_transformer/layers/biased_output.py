@@ -1,11 +1,9 @@
-"""Embedding and output layer of translation models: logits with a bias, and a start token whose embedding stays as it is."""
+"""The transposed embedding as an output layer with a bias."""
 
 import numpy as np
 
-from ..argument_checks import check_integers
 from ..module import Parameter
-from ..types import Seed
-from .embedding import Embedding, Unembedding
+from .embedding import Unembedding
 from .fast import rows
 from .initial_weights import DTYPE
 
@@ -31,30 +29,3 @@ class BiasedUnembedding(Unembedding):
         if not self.bias.frozen:
             self.bias.grad += rows(dy).sum(0)
         return super().backward(dy)
-
-
-class StartEmbedding(Embedding):
-    """y = E[ids], times sqrt(d_model) if scaled: an Embedding in which one token, `start_id`, gets no gradient.
-
-    Marian begins each target with its padding token, whose embedding is not trained. Embedding with pad_id makes it zeros.
-
-    Parameters: vocab_size, d_model : int; start_id : int; scale=False, rng=None : as in Embedding
-    Shape: ids (...) integers -> y (..., d_model); `weight` (vocab_size, d_model)
-    Backward: dE[i] = sum of dy over all positions where ids == i, and 0 for i = start_id. Returns None: ids have no gradient
-    Raises: as Embedding, and IndexError for a start_id outside the vocabulary.
-    Source: the published code of MarianMT (Tiedemann and Thottingal 2020).
-    """
-
-    def __init__(self, vocab_size: int, d_model: int, start_id: int, scale: bool = False, rng: Seed = None) -> None:
-        super().__init__(vocab_size, d_model, scale, rng=rng)
-        check_integers(start_id, vocab_size, "start_id", "vocab_size")
-        self.start_id = start_id
-
-    def forward(self, ids: np.ndarray) -> np.ndarray:
-        y = super().forward(ids)
-        self.remember(np.asarray(ids) == self.start_id)
-        return y
-
-    def backward(self, dy: np.ndarray) -> None:
-        is_start = self.recall()
-        super().backward(np.where(is_start[..., None], 0, dy))
