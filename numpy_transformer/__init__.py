@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     from .decoding import KeyValueCache, beam_search, generate, greedy_decode
     from .explorer import explore
     from .inspection import influence, record
-    from .layers import (AbsorbedLatentAttention, ClampedSwiGLU, Identity, LatentAttention, LoRALinear, MixtureOfExperts,
-                         NormedLinear, ParallelBlock, PartialRotary, PerHead, RescaledAttention, Router, ScaledRotary,
-                         Sequential, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm, add_lora,
+    from .layers import (AbsorbedLatentAttention, BiasedUnembedding, ClampedSwiGLU, ClassToken, Identity, LatentAttention,
+                         LoRALinear, MixtureOfExperts, NormedLinear, NormedPositions, ParallelBlock, PartialRotary, PatchEmbedding,
+                         PerHead, RescaledAttention, Router, ScaledRotary, SeparateSinusoids, Sequential, ShiftedPositions,
+                         SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm, add_lora,
                          freeze, merge_lora, unfreeze)
+    from .models import ImageClassifier
     from .pretrained import load_pretrained, preset, save_pretrained
     from .tasks.runs import load_run
     from .tasks.saving import save_run
@@ -55,12 +57,14 @@ __all__ = [
     "SymmetricWindow", "SinkSoftmax", "SoftCap", "RescaledAttention", "PartialRotary", "ScaledRotary", "UnitOffsetRMSNorm",
     "NormedLinear", "PerHead", "Identity", "Sequential", "ParallelBlock", "Router", "SoftmaxRouter", "SigmoidRouter",
     "MixtureOfExperts", "ClampedSwiGLU", "LatentAttention", "AbsorbedLatentAttention",
+    "BiasedUnembedding", "ShiftedPositions", "NormedPositions", "SeparateSinusoids", "PatchEmbedding", "ClassToken",
     "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
     "CrossAttention", "FeedForward", "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
     "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",
     # models/
     "Stack", "CrossStack", "Encoder", "Decoder", "CrossAttentionDecoder", "EncoderDecoder", "make_model", "transformer_2017",
     "LanguageModel", "CausalLanguageModel", "TextEncoder", "SequenceClassifier", "TokenClassifier", "MaskedLanguageModel",
+    "ImageClassifier",
     # training/
     "SGD", "Adam", "AdamW", "clip_grad_norm", "ConstantSchedule", "CosineSchedule", "NoamSchedule", "Trainer", "Checkpoint",
     "average_checkpoints", "carry_over",
@@ -77,6 +81,7 @@ __all__ = [
 
 __getattr__ = opens_on_first_use(__name__, {
     **{name: "layers" for names in ON_FIRST_USE.values() for name in names},
+    "ImageClassifier": "models",
     "Checkpoint": "training", "Trainer": "training", "average_checkpoints": "training", "carry_over": "training",
     "KeyValueCache": "decoding", "beam_search": "decoding", "generate": "decoding", "greedy_decode": "decoding",
     "gradcheck": "checks", "influence": "inspection", "record": "inspection",

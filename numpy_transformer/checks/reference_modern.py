@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from ..layers import (AbsorbedLatentAttention, ClampedSwiGLU, LatentAttention, MixtureOfExperts, NormedLinear, PartialRotary,
-                      PerHead, Router, ScaledRotary, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter,
-                      UnitOffsetRMSNorm)
+from ..layers import (AbsorbedLatentAttention, BiasedUnembedding, ClampedSwiGLU, ClassToken, LatentAttention, MixtureOfExperts,
+                      NormedLinear, PartialRotary, PatchEmbedding, PerHead, Router, ScaledRotary, SeparateSinusoids,
+                      ShiftedPositions, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm)
 from .reference_attention import rotated, visible_keys
 from .reference_layers import affine, for_each_entry, for_each_row, normalized_row, reference, softmax_row
 
@@ -136,3 +136,42 @@ def latent_attention(module, x, mask=None):
             scores = [math.fsum(q_h[t] * k_h[s]) / math.sqrt(width) for s in keys]
             heads[b, t, h * e:(h + 1) * e] = sum(p * v_h[s] for p, s in zip(softmax_row(scores), keys))
     return affine(module.output, heads)
+
+
+@reference("output with a bias", BiasedUnembedding)
+def biased_unembedding(module, x):
+    rows = zip(module.weight.data, module.bias.data)
+    return np.stack([module.factor * (x.astype(np.float64) * row).sum(-1) + bias for row, bias in rows], -1)
+
+
+@reference("positions from 2 on", ShiftedPositions)
+def shifted_positions(module, x):
+    return np.stack([x[..., t, :] + module.positions.weight.data[2 + t] for t in range(x.shape[-2])], -2)
+
+
+@reference("sines and cosines apart", SeparateSinusoids)
+def separate_sinusoids(module, x):
+    y = x.astype(np.float64)
+    D = x.shape[-1]
+    for t in range(x.shape[-2]):
+        for i in range(D // 2):
+            angle = t / 10000 ** (2 * i / D)
+            y[..., t, i] += math.sin(angle)
+            y[..., t, D // 2 + i] += math.cos(angle)
+    return y
+
+
+@reference("patches", PatchEmbedding)
+def patches(module, x):
+    p, q = module.patch
+    found = []
+    for top in range(0, x.shape[-2], p):
+        for left in range(0, x.shape[-1], q):
+            pixels = [x[..., c, top + i, left + j] for c in range(x.shape[-3]) for i in range(p) for j in range(q)]
+            found.append(affine(module.linear, np.stack(pixels, -1)))
+    return np.stack(found, -2)
+
+
+@reference("class token", ClassToken)
+def class_token(module, x):
+    return np.array([[module.weight.data, *sequence] for sequence in x])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..layers import Dropout, ScaledDotProductAttention, Softmax
+from ..layers import Dropout, ScaledDotProductAttention, SinkSoftmax, Softmax
 from .origin import Computation
 
 
@@ -18,7 +18,7 @@ def one_softmax(call):
     """Attention as it should be: one softmax, perhaps with dropout, and nothing before it but changes of the scores."""
     changes = {id(change) for change in getattr(call.module, "score_changes", [])}
     inner = [child for child in call.children if not isinstance(child.module, Dropout) and id(child.module) not in changes]
-    softmax = [child for child in inner if isinstance(child.module, Softmax)]
+    softmax = [child for child in inner if isinstance(child.module, (Softmax, SinkSoftmax))]
     return len(softmax) == 1 and inner[0] is softmax[0] and {"q", "k", "v"} <= set(call.inputs)
 
 
@@ -29,7 +29,7 @@ def attention(graph, call, scope, inputs):
     may call other components after the weighted sum, which change y.
     """
     gradients = call.input_gradients
-    first = next(index for index, child in enumerate(call.children) if isinstance(child.module, Softmax))
+    first = next(index for index, child in enumerate(call.children) if isinstance(child.module, (Softmax, SinkSoftmax)))
     softmax = call.children[first]
     after = next((index for index, child in enumerate(call.children)
                   if index > first and not isinstance(child.module, Dropout)), len(call.children))

@@ -3,11 +3,15 @@
 stacks.py                             blocks in sequence: encoder and decoder
 decoder.py, encoder_decoder.py        the language model (GPT, LLaMA); the Transformer of 2017 and T5
 text_encoder.py, encoder_heads.py     the encoder-only model (BERT), and its heads
+image_classifier.py                   the encoder of images (ViT)
 current_models.py                     what the config.json of current models says; nt.preset builds them
 parts.py, initialization.py           from the names of settings to parts; the initial weights of a whole model
 rebuildable.py, parallel.py           models that know their arguments; inference on several cores
 """
 
+from typing import TYPE_CHECKING
+
+from ..first_use import opens_on_first_use
 from .decoder import CausalLanguageModel, LanguageModel
 from .encoder_decoder import EncoderDecoder, make_model, transformer_2017
 from .encoder_heads import MaskedLanguageModel, SequenceClassifier, TokenClassifier
@@ -15,6 +19,11 @@ from .initialization import INITS
 from .stacks import CrossAttentionDecoder, CrossStack, Decoder, Encoder, Stack
 from .text_encoder import TextEncoder
 
+if TYPE_CHECKING:
+    from .image_classifier import ImageClassifier
+
 __all__ = ["CausalLanguageModel", "CrossAttentionDecoder", "CrossStack", "Decoder", "Encoder", "EncoderDecoder",
            "LanguageModel", "MaskedLanguageModel", "SequenceClassifier", "Stack", "TextEncoder", "TokenClassifier", "make_model",
            "transformer_2017"]
+
+__getattr__ = opens_on_first_use(__name__, {"ImageClassifier": "image_classifier"})     # which `import numpy_transformer` does not load

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from ..file_checks import MALFORMED, reason_of
+from .bart import BART
 from .bert import BERT
 from .deepseek_v3 import DEEPSEEK_V3
 from .distilbert import DISTILBERT
@@ -12,8 +13,10 @@ from .gpt2 import GPT2
 from .gpt_neox import GPT_NEOX
 from .gpt_oss import GPT_OSS
 from .llama import LLAMA
+from .marian import MARIAN
 from .mistral import MISTRAL
 from .mixtral import MIXTRAL
+from .modernbert import MODERNBERT
 from .names import make_rules
 from .olmo2 import OLMO2
 from .phi3 import PHI3
@@ -24,12 +27,14 @@ from .roberta import CAMEMBERT, ROBERTA, XLM_ROBERTA
 from .smollm3 import SMOLLM3
 from .t5 import T5
 from .unsupported import OF_FIXED, components
+from .vit import VIT
 
 FAMILIES = {"gpt2": GPT2, "llama": LLAMA, "llama2.c": LLAMA, "mistral": MISTRAL, "qwen2": QWEN2, "qwen3": QWEN3,
             "gemma2": GEMMA2, "gemma3_text": GEMMA3_TEXT, "smollm3": SMOLLM3, "olmo2": OLMO2, "phi3": PHI3,
             "gpt_neox": GPT_NEOX, "gpt_oss": GPT_OSS, "mixtral": MIXTRAL, "qwen3_moe": QWEN3_MOE,
             "deepseek_v3": DEEPSEEK_V3, "bert": BERT,
-            "roberta": ROBERTA, "xlm-roberta": XLM_ROBERTA, "camembert": CAMEMBERT, "distilbert": DISTILBERT, "t5": T5}
+            "roberta": ROBERTA, "xlm-roberta": XLM_ROBERTA, "camembert": CAMEMBERT, "distilbert": DISTILBERT, "modernbert": MODERNBERT, "t5": T5,
+            "bart": BART, "marian": MARIAN, "vit": VIT}
 
 
 @dataclass

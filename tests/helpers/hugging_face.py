@@ -116,6 +116,8 @@ def theirs(folder, architecture):
     model_class = getattr(transformers, architecture)
     model = model_class.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager", experts_implementation="eager")
     for part in model.modules():
+        if isinstance(part, torch.nn.Embedding):
+            part.padding_idx = None             # it would leave out the gradient of one token
         if hasattr(part, "create_weight"):      # sinusoids, which are kept in float32
             part.weight.data = torch.from_numpy(marian_table(*part.weight.shape))
         if hasattr(part, "rotary_emb"):

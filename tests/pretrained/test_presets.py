@@ -2,9 +2,11 @@
 
 import inspect
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.model_cards import card
 
 import numpy_transformer as nt
 from numpy_transformer.models.current_models import PRESETS

@@ -1,6 +1,8 @@
 """Formulas of the parts of current models that consist of no other components."""
 
-from ...layers import Identity, SinkSoftmax, SoftCap, SymmetricWindow, UnitOffsetRMSNorm
+from ...layers import (BiasedUnembedding, ClassToken, Identity, SeparateSinusoids, SinkSoftmax, SoftCap, SymmetricWindow,
+                       UnitOffsetRMSNorm)
+from .layers import position_of_token, unembedding
 from .normalization import top_of_row
 from .writers import lines, spells
 
@@ -52,3 +54,28 @@ def symmetric_window(op):
     near = "abs(t + before - j) < window"
     yield f"y[..., t, j] = scores[..., t, j] if {near} else -inf"
     yield f"dscores[..., t, j] = dy[..., t, j] if {near} else 0"
+
+
+@spells(BiasedUnembedding)
+def biased_unembedding(op):
+    y, *gradients = unembedding(op)
+    yield f"{y} + bias[v]"
+    yield from gradients
+    yield "dbias[v] = sum(..., dy[..., v])"
+
+
+@spells(SeparateSinusoids)
+def separate_sinusoids(op):
+    op.name(D=op.module.d_model, sines=(op.module.d_model + 1) // 2)
+    yield f"""
+        angle[..., t, i] = {position_of_token(op)} / 10000 ** (2 * i / D)
+        y[..., t, c] = x[..., t, c] + (sin(angle[..., t, c]) if c < sines else cos(angle[..., t, c - sines]))
+    """
+    yield "dx[..., t, c] = dy[..., t, c]"
+
+
+@spells(ClassToken)
+def class_token(op):
+    yield "y[..., t, c] = weight[c] if t == 0 else x[..., t - 1, c]"
+    yield "dweight[c] = sum(..., dy[..., 0, c])"
+    yield "dx[..., t, c] = dy[..., t + 1, c]"

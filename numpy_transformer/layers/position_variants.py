@@ -1,0 +1,70 @@
+"""Positions as other models have them: numbered from another number on, normalized, or with sines and cosines apart."""
+
+import numpy as np
+
+from ..argument_checks import check_positive
+from ..module import Module
+from ..types import Component, DTypeLike
+from .positions import SinusoidalPositionalEncoding, sinusoid
+
+
+class ShiftedPositions(Module):
+    """y = positions(x) that count from `first` on instead of 0: BART and OPT never use the first two rows of their table.
+
+    Parameters: positions : LearnedPositionalEmbedding, or another component that takes x, offset and positions; first : int (2)
+    Shape: x (B, T, d_model) or (T, d_model) -> y (the same); offset and positions as in LearnedPositionalEmbedding
+    Backward: dx = positions backward of dy
+    Source: the published code of BART (Lewis et al. 2020).
+    """
+
+    place = "embeddings"
+
+    def __init__(self, positions: Component, first: int = 2) -> None:
+        check_positive(first=first)
+        self.positions = positions
+        self.first = first
+
+    def forward(self, x: np.ndarray, offset: int = 0, positions: np.ndarray | None = None) -> np.ndarray:
+        return self.positions(x, offset + self.first, None if positions is None else positions + self.first)
+
+    def backward(self, dy: np.ndarray) -> np.ndarray:
+        return self.positions.backward(dy)
+
+    def extra_repr(self) -> str:
+        return f"first={self.first}"
+
+
+class NormedPositions(Module):
+    """y = norm(positions(x)): the embeddings are normalized after their positions have been added, as in BERT and BART.
+
+    Parameters: positions : component that takes x, offset and positions; norm : LayerNorm, or another component that takes x
+    Shape: x (B, T, d_model) or (T, d_model) -> y (the same); offset and positions as in LearnedPositionalEmbedding
+    Backward: dx = positions backward of norm backward of dy
+    Source: the published code of BERT (Devlin et al. 2019) and BART (Lewis et al. 2020).
+    """
+
+    place = "embeddings"
+
+    def __init__(self, positions: Component, norm: Component) -> None:
+        self.positions = positions
+        self.norm = norm
+
+    def forward(self, x: np.ndarray, offset: int = 0, positions: np.ndarray | None = None) -> np.ndarray:
+        return self.norm(self.positions(x, offset, positions))
+
+    def backward(self, dy: np.ndarray) -> np.ndarray:
+        return self.positions.backward(self.norm.backward(dy))
+
+
+class SeparateSinusoids(SinusoidalPositionalEncoding):
+    """y = dropout(x + PE[position]) with the waves of SinusoidalPositionalEncoding in another order: all sines, then all cosines.
+
+    PE[t, i] = sin(t / 10000^(2i/D)),   PE[t, D/2 + i] = cos(t / 10000^(2i/D))
+
+    Parameters, Shape, Backward, Raises : as SinusoidalPositionalEncoding
+    Source: the published code of tensor2tensor (Vaswani et al. 2018) and Marian (Junczys-Dowmunt et al. 2018).
+    """
+
+    def build_tables(self, dtype: DTypeLike) -> None:
+        table = sinusoid(self.max_len, self.d_model)
+        self.table = np.concatenate([table[:, 0::2], table[:, 1::2]], axis=1).astype(dtype)
