@@ -21,7 +21,7 @@ from .parser import add_command, whole_number
 from .terminal import output_columns, wrap
 
 MODES_OF_OPTIONS = {"config": ["steps"], "vs": ["steps", "decoding"], "threads": ["steps", "decoding"],
-                    "rounds": ["steps", "decoding", "explorer"], "mpi": ["steps"], "tokens": ["decoding"],
+                    "rounds": ["steps", "decoding", "parts", "explorer"], "mpi": ["steps"], "tokens": ["decoding"],
                     "figures": ["growth"]}
 
 
@@ -53,6 +53,9 @@ def add_to_parser(commands):
     mode.add_argument("--growth", action="store_true",
                       help="instead, measure time and memory of training steps of growing length and width on one thread, "
                            "and draw them")
+    mode.add_argument("--parts", action="store_true",
+                      help="instead, time a training step of a small LLaMA with each part of current models, such as experts or "
+                           "norms of queries and keys, in turns with the same step without it, on one thread")
     mode.add_argument("--explorer", action="store_true",
                       help="instead, measure the pages of `explore`: their size, the time until one can use them in Chromium "
                            "(if it and selenium are installed), and the time of a recomputation")
@@ -84,7 +87,7 @@ def run(arguments):
 
 
 def chosen_mode(arguments):
-    for mode in ("decoding", "growth", "explorer"):
+    for mode in ("decoding", "growth", "parts", "explorer"):
         if getattr(arguments, mode):
             return mode
     return "steps"
@@ -293,4 +296,21 @@ def run_explorer(arguments, out):
     return rows
 
 
-MODES = {"steps": run_steps, "decoding": run_decoding, "growth": run_growth, "explorer": run_explorer}
+def run_parts(arguments, out):
+    from ..bench import parts  # not needed by the other modes
+
+    rows = []
+    with Progress(len(parts.PARTS), "bench", "part") as progress:
+        for name in parts.PARTS:
+            rows.append(parts.measure_part(name, arguments.rounds))
+            progress.advance()
+    print(wrap(f"Time of a training step on one thread with each part, and its ratio to the plain model's: medians of "
+               f"{counted(arguments.rounds, 'round')} in turns"), file=out)
+    headings = ["part", "ms", "plain ms", "ratio", "quartiles", "parameters"]
+    cells = [[row["part"], f"{row['part_ms']:.2f}", f"{row['plain_ms']:.2f}", f"{row['ratio']:.3f}",
+              " to ".join(f"{value:.3f}" for value in row["ratio_quartiles"]), f"{row['parameters']:,}"] for row in rows]
+    print(aligned_table(headings, cells), file=out)
+    return rows
+
+
+MODES = {"steps": run_steps, "decoding": run_decoding, "growth": run_growth, "parts": run_parts, "explorer": run_explorer}
