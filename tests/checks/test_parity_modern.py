@@ -156,6 +156,26 @@ def experts(router):
     return nt.MixtureOfExperts(router, [nt.SwiGLU(D, 6, rng=e) for e in range(E)])
 
 
+def waves(count):
+    """All sines and then all cosines of the positions 0 to count - 1."""
+    angles = torch.arange(count)[:, None] / 10000 ** (torch.arange(0, D, 2).double() / D)
+    return torch.cat([angles.sin(), angles.cos()], -1)
+
+
+def image_model(p, x):
+    """A Vision Transformer of one block, with convolution as in its paper's code."""
+    patches = F.conv2d(x, p["patches.linear.weight"].T.reshape(D, 2, 3, 4), p["patches.linear.bias"], (3, 4)).flatten(2).mT
+    x = torch.cat([p["class_token.weight"].expand(B, 1, D), patches], 1) + p["positions.weight"]
+    block = below(p, "encoder.blocks.0")
+    h = F.layer_norm(x, (D,), block["norm1.gamma"], block["norm1.beta"], 1e-6)
+    q, k, v = (split(linear(below(block, f"attention.{name}"), h), 2) for name in ("query", "key", "value"))
+    x = x + linear(below(block, "attention.output"), attend(p, q, k, v).transpose(1, 2).flatten(-2))
+    h = F.layer_norm(x, (D,), block["norm2.gamma"], block["norm2.beta"], 1e-6)
+    x = x + linear(below(block, "feed_forward.down"), F.gelu(linear(below(block, "feed_forward.up"), h)))
+    return linear(below(p, "output"), F.layer_norm(x, (D,), p["encoder.norm.gamma"], p["encoder.norm.beta"], 1e-6)[:, 0])
+
+
+IMAGES = rng.standard_normal((B, 2, 9, 8))
 CAUSAL = np.tri(T, dtype=bool)[None, None]
 CASES = {
     "SoftCap": (partial(nt.SoftCap, 1.5), lambda p, x: 1.5 * torch.tanh(x / 1.5), X),
@@ -175,6 +195,17 @@ CASES = {
     "Sequential": (lambda: nt.Sequential(nt.Linear(D, D_FF), nt.SoftCap(2.0)),
                    lambda p, x: 2 * torch.tanh(linear(below(p, "parts.0"), x) / 2), X),
     "ClampedSwiGLU": (partial(nt.ClampedSwiGLU, D, D_FF, 0.8), partial(clamped, limit=0.8), X),
+    "Identity": (nt.Identity, lambda p, x: x * 1, X),
+    "BiasedUnembedding": (lambda: nt.BiasedUnembedding(nt.Parameter(np.ones((11, D))), 0.3),
+                          lambda p, x: 0.3 * x @ p["weight"].T + p["bias"], X),
+    "ShiftedPositions": (lambda: nt.ShiftedPositions(nt.LearnedPositionalEmbedding(9, D), 3),
+                         lambda p, x: x + p["positions.weight"][3:3 + T], X),
+    "NormedPositions": (lambda: nt.NormedPositions(nt.LearnedPositionalEmbedding(9, D), nt.LayerNorm(D)),
+                        lambda p, x: F.layer_norm(x + p["positions.weight"][:T], (D,), p["norm.gamma"], p["norm.beta"]), X),
+    "SeparateSinusoids": (partial(nt.SeparateSinusoids, D, 9), lambda p, x: x + waves(T), X),
+    "ClassToken": (partial(nt.ClassToken, D), lambda p, x: torch.cat([p["weight"].expand(B, 1, D), x], 1), X),
+    "PatchEmbedding": (partial(nt.PatchEmbedding, 2, (3, 4), D), lambda p, x: F.conv2d(
+        x, p["linear.weight"].T.reshape(D, 2, 3, 4), p["linear.bias"], (3, 4)).flatten(2).mT, IMAGES),
     "Router": (partial(nt.Router, D, E, K), chosen_softmax, TOKENS),
     "SoftmaxRouter": (partial(nt.SoftmaxRouter, D, E, K), softmax_kept, TOKENS),
     "SigmoidRouter": (partial(nt.SigmoidRouter, D, E, K, 2.5), partial(sigmoid_gates, factor=2.5), TOKENS),
@@ -184,6 +215,7 @@ CASES = {
     "MixtureOfExperts, sigmoids": (lambda: experts(nt.SigmoidRouter(D, E, K, 2.5)),
                                    partial(mixture, gates=partial(sigmoid_gates, factor=2.5)), X),
     "Block, norms everywhere": (make_gemma_block, gemma_block, X, CAUSAL),
+    "ImageClassifier": (lambda: nt.ImageClassifier((9, 8), (3, 4), D, 2, 1, D_FF, 5, channels=2), image_model, IMAGES),
     "ParallelBlock": (make_neox_block, neox_block, X, CAUSAL),
     **{kind.__name__: (partial(kind, D, 3, 8, 5, 4, 7, nt.RotaryEmbedding(4)), latent, X, CAUSAL)
        for kind in (nt.LatentAttention, nt.AbsorbedLatentAttention)}}
