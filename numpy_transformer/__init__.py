@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from .inspection import influence, record
     from .layers import (AbsorbedLatentAttention, BiasedUnembedding, ClampedSwiGLU, ClassToken, Identity, LatentAttention,
                          LoRALinear, MixtureOfExperts, NormedLinear, NormedPositions, ParallelBlock, PartialRotary, PatchEmbedding,
-                         PerHead, RescaledAttention, Router, ScaledRotary, SeparateSinusoids, Sequential, ShiftedPositions,
-                         SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm, add_lora,
-                         freeze, merge_lora, unfreeze)
+                         PerHead, QuantizedLinear, RescaledAttention, Router, ScaledRotary, SeparateSinusoids, Sequential,
+                         ShiftedPositions, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, StraightThroughLinear,
+                         UnitOffsetRMSNorm, add_lora, add_rounding, dequantize, freeze, merge_lora, quantize, round_to,
+                         stored_bytes, unfreeze)
     from .models import ImageClassifier
     from .pretrained import load_pretrained, preset, save_pretrained
     from .tasks.runs import load_run
@@ -61,6 +62,7 @@ __all__ = [
     "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
     "CrossAttention", "FeedForward", "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
     "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",
+    "round_to", "StraightThroughLinear", "add_rounding", "QuantizedLinear", "quantize", "dequantize", "stored_bytes",
     # models/
     "Stack", "CrossStack", "Encoder", "Decoder", "CrossAttentionDecoder", "EncoderDecoder", "make_model", "transformer_2017",
     "LanguageModel", "CausalLanguageModel", "TextEncoder", "SequenceClassifier", "TokenClassifier", "MaskedLanguageModel",

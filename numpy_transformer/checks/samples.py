@@ -124,6 +124,15 @@ def relative(rng, **options):
     return layers.RelativePositionBias(4, 8, 6, rng=rng, **options)     # distances from 6 on share a bucket
 
 
+def quantized(rng, bits, group, bias=True):
+    return layers.QuantizedLinear(layers.Linear(D, F, bias, rng=rng), bits, group)
+
+
+def shifted(weight):
+    """Changes a weight, and has the derivative 1, which the straight-through estimator assumes of every rounding."""
+    return weight + 0.25
+
+
 def biased(attention, position_bias):
     return with_score_changes(attention, layers.PositionBias(position_bias))
 
@@ -220,6 +229,10 @@ SAMPLES = [
     Sample("Unembedding, with a factor",
            lambda rng: layers.Unembedding(layers.Embedding(V, D, rng=rng).weight, 0.3), sequence),
     Sample("LoRALinear", lambda rng: layers.LoRALinear(layers.Linear(D, F, rng=rng), 3, 6, rng), sequence),
+    Sample("QuantizedLinear", lambda rng: quantized(rng, 4, 3), sequence),
+    Sample("QuantizedLinear, 8 bits, one scale per column, no bias", lambda rng: quantized(rng, 8, None, bias=False), sequence),
+    Sample("LoRALinear, quantized", lambda rng: layers.LoRALinear(quantized(rng, 4, 6), 3, 6, rng), sequence),
+    Sample("StraightThroughLinear", lambda rng: layers.StraightThroughLinear(layers.Linear(D, F, rng=rng), shifted), sequence),
     Sample("Dropout", lambda rng: layers.Dropout(P, rng), sequence),
     Sample("ReLU", lambda rng: layers.ReLU(), sequence),
     Sample("GELU", lambda rng: layers.GELU(), sequence),
