@@ -22,7 +22,7 @@ class ScalesOfOtherGroups(QuantizedLinear):
 @bug("rounding-differentiated",
      symptom="The weights never move, because the derivative of rounding is 0 almost everywhere.",
      training="It stays near 1.8, because only embeddings, norms and biases are trained.",
-     caught_by=("gradient check",))
+     caught_by=("doubled batch, model", "gradient check"))
 class RoundingDifferentiated(StraightThroughLinear):
     """Backward goes through the rounding, whose derivative is 0, instead of straight through it"""
 
