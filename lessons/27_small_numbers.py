@@ -184,11 +184,11 @@ def bits_per_weight(bits, group):           # with a scale of 32 bits for each g
 
 SCHEMES = {"bfloat16": (bfloat16, 16), "float8 E4M3": (lambda W: nt.round_to(W, "float8_e4m3"), 8)}
 for bits, group in ((8, None), (4, 16), (4, None), (3, None), (2, None)):
-    SCHEMES[f"int{bits}, {group or 'column'}"] = integers(bits, group), bits_per_weight(bits, group)
+    SCHEMES[f"int{bits}, {f'groups of {group}' if group else 'column'}"] = integers(bits, group), bits_per_weight(bits, group)
 losses = {name: loss(nt.add_rounding(copy.deepcopy(base), rounding)) for name, (rounding, _) in SCHEMES.items()}
-print(f"  float32        32.0 bits per weight, loss {loss(base):.4f}")
+print(f"  float32             32.0 bits per weight, loss {loss(base):.4f}")
 for name, (_, bits) in SCHEMES.items():
-    print(f"  {name:13}  {bits:4.1f} bits per weight, loss {losses[name]:.4f}")
+    print(f"  {name:18}  {bits:4.1f} bits per weight, loss {losses[name]:.4f}")
 claim("down to 4 bits, the loss hardly changes", [losses[name] < loss(base) + 0.01 for name in list(SCHEMES)[:5]])
 claim("with 2 bits (codes -1, 0 and 1), it breaks down", losses["int2, column"] > 0.2)
 by_layer = {}
@@ -228,7 +228,7 @@ for axes, (name, rounding) in zip(picture.subplots(1, 3, sharey=True), SCALES.it
     planted_loss[name] = loss(nt.add_rounding(copy.deepcopy(planted), rounding))
     zeros[name] = np.mean(rounding(W) == 0)
     image = axes.imshow(abs(rounding(W) - W)[:, :48], cmap="Blues", vmin=0, vmax=0.3, aspect="auto")
-    axes.set(title=f"{name}: {zeros[name]:.0%} of the weights\nbecome 0, loss {planted_loss[name]:.2f}", xlabel="output feature",
+    axes.set(title=f"{name}: loss {planted_loss[name]:.2f},\n{zeros[name]:.0%} of the weights are 0", xlabel="output feature",
              ylabel="input feature" if name == "one scale" else "")
 picture.colorbar(image, label="error of the weight")
 figure("outlier", picture)
@@ -303,16 +303,16 @@ predict("A model has 7 billion weights. How many GB do 4-bit codes in groups of 
         round(billions / 1e9, 1), why="4 + 32/64 = 4.5 bits per weight. In float32 they take 28 GB.")
 picture = Figure(figsize=(11, 4.2), layout="constrained")
 left, right = picture.subplots(1, 2)
-left.plot([bits for _, bits in SCHEMES.values()], losses.values(), "C0o", label="rounded after training")
-left.plot(SCHEMES["int2, column"][1], loss(through), "C1s", label="int2, trained through the rounding")
-for name, (_, bits) in SCHEMES.items():
-    left.annotate(name, (bits, losses[name]), (6, 5), textcoords="offset points")
-left.axhline(loss(base), color="0.6", linestyle=":", label="float32")
-left.set(yscale="log", xlabel="bits per weight, with scales", ylabel="loss", xlim=(2, 19), title="Bits and loss")
-left.legend()
+left.barh([f"{name} ({bits:.1f} bits)" for name, (_, bits) in SCHEMES.items()], losses.values())
+left.barh("int2, trained in section 5", loss(through), color="C1")
+left.set(xlabel="loss with all Linears rounded", title="How many bits are enough")
 right.barh(list(by_layer), by_layer.values())
-right.set(xscale="log", xlabel="loss with 2 bits in this layer alone", title="Which layer bears it")
-right.invert_yaxis()
+right.set(xlabel="loss with 2 bits in this Linear alone", title="Which Linears need more bits")
+for axes in (left, right):
+    axes.axvline(loss(base), color="0.3", linestyle=":", label="float32")
+    axes.set(xscale="log", xlim=(loss(base) / 2, None))
+    axes.invert_yaxis()
+right.legend(loc="lower right")
 figure("bits", picture)
 
 # %% [markdown]
