@@ -327,7 +327,7 @@ figure("bits", picture)
 # 3. Someone quantizes a column of zeros and gets NaN. Where does it come from, and which code is right?
 # 4. In section 4, divide γ and β by 32 *after* quantizing the weights, and then multiply row 5 of the dequantized
 #    weights. What do you expect for each kind of scale?
-# 5. With LoRA's update merged into a 4-bit weight, one gets round(Ŵ + s A B). Why does this lose what was learned? What
-#    does `nt.merge_lora` say, and what can be done instead?
+# 5. With LoRA's update merged into a 4-bit weight, one gets round(Ŵ + s A B). When does this lose what was learned?
+#    Compare the size of s A B with the step a / 7 in section 6. What does `nt.merge_lora` say?
 #
 # With a checker (`numpy-transformer exercise start my-exercises 27`): 27.1, 27.2, 27.3.
