@@ -47,8 +47,8 @@ def round_e4m3(x, to_integer=np.rint):      # np.rint rounds ties to the even in
 
 
 def decode(byte):
-    sign, e, f = byte >> 7, byte >> 3 & 15, byte & 7
-    return (-1) ** sign * (Fraction(f, 8) * Fraction(2) ** -6 if e == 0 else (1 + Fraction(f, 8)) * Fraction(2) ** (e - 7))
+    sign, e, f = byte >> 7, byte >> 3 & 15, Fraction(byte & 7, 8)
+    return (-1) ** sign * (f * Fraction(2) ** -6 if e == 0 else (1 + f) * Fraction(2) ** (e - 7))
 
 
 numbers = np.array(sorted({float(decode(byte)) for byte in range(256) if byte & 127 != 127}))      # 127 means NaN
@@ -184,7 +184,8 @@ def bits_per_weight(bits, group):           # with a scale of 32 bits for each g
 
 SCHEMES = {"bfloat16": (bfloat16, 16), "float8 E4M3": (lambda W: nt.round_to(W, "float8_e4m3"), 8)}
 for bits, group in ((8, None), (4, 16), (4, None), (3, None), (2, None)):
-    SCHEMES[f"int{bits}, {f'groups of {group}' if group else 'column'}"] = integers(bits, group), bits_per_weight(bits, group)
+    scales = f"groups of {group}" if group else "column"
+    SCHEMES[f"int{bits}, {scales}"] = integers(bits, group), bits_per_weight(bits, group)
 losses = {name: loss(nt.add_rounding(copy.deepcopy(base), rounding)) for name, (rounding, _) in SCHEMES.items()}
 print(f"  float32             32.0 bits per weight, loss {loss(base):.4f}")
 for name, (_, bits) in SCHEMES.items():
@@ -228,11 +229,12 @@ for axes, (name, rounding) in zip(picture.subplots(1, 3, sharey=True), SCALES.it
     planted_loss[name] = loss(nt.add_rounding(copy.deepcopy(planted), rounding))
     zeros[name] = np.mean(rounding(W) == 0)
     image = axes.imshow(abs(rounding(W) - W)[:, :48], cmap="Blues", vmin=0, vmax=0.3, aspect="auto")
-    axes.set(title=f"{name}: loss {planted_loss[name]:.2f},\n{zeros[name]:.0%} of the weights are 0", xlabel="output feature",
-             ylabel="input feature" if name == "one scale" else "")
+    axes.set(title=f"{name}: loss {planted_loss[name]:.2f},\n{zeros[name]:.0%} of the weights are 0",
+             xlabel="output feature", ylabel="input feature" if name == "one scale" else "")
 picture.colorbar(image, label="error of the weight")
 figure("outlier", picture)
-claim("with one scale or one per column, most weights become 0", [zeros["one scale"] > 0.7, zeros["one per column"] > 0.6])
+claim("with one scale or one per column, most weights become 0",
+      [zeros["one scale"] > 0.7, zeros["one per column"] > 0.5])
 claim("the losses are in this order: groups of 8, one per column, one scale",
       [planted_loss["groups of 8"] < 0.5 * planted_loss["one per column"], planted_loss["groups of 8"] < 1,
        planted_loss["one per column"] < planted_loss["one scale"]])
@@ -266,13 +268,13 @@ claim("nt.StraightThroughLinear computes this y, dx and dW",
        np.allclose(layer.weight.grad, x.T @ dy)])
 wrong = {row.tensor for row in nt.gradcheck(layer, x).rows if not row.ok}
 claim("control: gradcheck refuses dW, and only dW", wrong == {"weight"})
-before = losses["int2, column"]
+with_2_bits = losses["int2, column"]
 through = train(nt.add_rounding(copy.deepcopy(base), integers(2)), False, 0.001)
 afterwards = nt.add_rounding(train(copy.deepcopy(base), False, 0.001), integers(2))
-print(f"  loss with 2 bits: {before:.3f}; trained through the rounding: {loss(through):.3f}; "
+print(f"  loss with 2 bits: {with_2_bits:.3f}; trained through the rounding: {loss(through):.3f}; "
       f"trained in float32 and then rounded: {loss(afterwards):.3f}")
-claim("straight-through training recovers most of the loss", loss(through) < 0.1 * before)
-claim("control: the same steps without rounding do not", loss(afterwards) > 0.5 * before)
+claim("straight-through training recovers most of the loss", loss(through) < 0.1 * with_2_bits)
+claim("control: the same steps without rounding do not", loss(afterwards) > 0.5 * with_2_bits)
 
 # %% [markdown]
 # ## 6. QLoRA
@@ -287,20 +289,29 @@ claim("control: the same steps without rounding do not", loss(afterwards) > 0.5 
 # where normally distributed weights are. It also rounds the scales.
 
 # %% Reverse sorting, learned on a base of 4 bits
+layer = nt.QuantizedLinear(nt.Linear(16, 6, rng=1), bits=4, group=8)
+claim("gradcheck agrees with the dx of nt.QuantizedLinear", nt.gradcheck(layer, rng.standard_normal((3, 16))).ok)
 EVERY_LINEAR = ("query", "key", "value", "attention.output", "up", "down")
-tuned = {}
-for name, model in (("float32", copy.deepcopy(base)), ("int4", nt.quantize(copy.deepcopy(base), bits=4, group=16))):
-    tuned[name] = nt.add_lora(model, rank=4, targets=EVERY_LINEAR, rng=1)
-    start, codes = loss(model, True), [p.codes.copy() for p in model.parameters() if hasattr(p, "codes")]
-    train(model, True, 0.01)
-    print(f"  LoRA on {name:7}  {nt.stored_bytes(model):7,} bytes, loss {start:.2f} before and {loss(model, True):.2f} after")
-claim("LoRA learns the task on a base of 4 bits", [loss(tuned["int4"], True) < 0.6, start > 3])
-claim("no code of the base has changed", [np.array_equal(p.codes, before) for p, before in
-                                          zip((p for p in model.parameters() if hasattr(p, "codes")), codes)])
-claim("it takes less than half of the bytes", nt.stored_bytes(tuned["int4"]) < 0.5 * nt.stored_bytes(tuned["float32"]))
-billions = 7e9 * (4 + 32 / 64) / 8
-predict("A model has 7 billion weights. How many GB do 4-bit codes in groups of 64 with float32 scales take (one decimal)?",
-        round(billions / 1e9, 1), why="4 + 32/64 = 4.5 bits per weight. In float32 they take 28 GB.")
+
+
+def codes_of(model):
+    return [parameter.codes for parameter in model.parameters() if hasattr(parameter, "codes")]
+
+
+models = {"float32": copy.deepcopy(base), "int4": nt.quantize(copy.deepcopy(base), bits=4, group=16)}
+kept = codes_of(models["int4"])
+before, after = {}, {}
+for name, model in models.items():
+    nt.add_lora(model, rank=4, targets=EVERY_LINEAR, rng=1)
+    before[name] = loss(model, True)
+    after[name] = loss(train(model, True, 0.01), True)
+    print(f"  LoRA on {name:7} {nt.stored_bytes(model):8,} bytes, loss {before[name]:.2f}, later {after[name]:.2f}")
+claim("LoRA learns the task on a base of 4 bits", [before["int4"] > 3, after["int4"] < 0.6])
+claim("no code of the base has changed", list(map(np.array_equal, codes_of(models["int4"]), kept)))
+claim("it takes less than half of the bytes",
+      nt.stored_bytes(models["int4"]) < 0.5 * nt.stored_bytes(models["float32"]))
+predict("How many GB do 7 billion codes of 4 bits, in groups of 64 with float32 scales, take (one decimal)?",
+        round(7 * (4 + 32 / 64) / 8, 1), why="These are 4 + 32/64 = 4.5 bits per weight. In float32 they take 28 GB.")
 picture = Figure(figsize=(11, 4.2), layout="constrained")
 left, right = picture.subplots(1, 2)
 left.barh([f"{name} ({bits:.1f} bits)" for name, (_, bits) in SCHEMES.items()], losses.values())
