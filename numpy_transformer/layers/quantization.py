@@ -90,9 +90,11 @@ class QuantizedParameter(Parameter):
         return data
 
     @data.setter
-    def data(self, value: np.ndarray) -> None:
-        if np.shape(value) != self.shape:
-            raise ValueError(f"cannot assign an array of shape {np.shape(value)} to a quantized parameter of shape {self.shape}")
+    def data(self, value: np.ndarray | float) -> None:
+        value = np.asarray(value)
+        if value.shape != self.shape:
+            raise ValueError(f"cannot assign an array of shape {value.shape} to a quantized parameter of shape {self.shape}; "
+                             "quantize a weight of that shape instead")
         codes, largest = quantize_groups(value, self.bits, self.group)
         self.stored = codes if self.bits == 8 else pack_int4(codes)
         self.largest = largest.astype(getattr(self, "largest", largest).dtype)

@@ -9,8 +9,8 @@ from .definition import Exercise, Mistake
 
 def round_to_bfloat16(x):
     _, e = np.frexp(x)
-    step = e - 8
-    return np.ldexp(np.rint(np.ldexp(x, -step)), step)
+    shift = e - 8
+    return np.ldexp(np.rint(np.ldexp(x, -shift)), shift)
 
 
 def draw_numbers(rng, n):
@@ -57,11 +57,11 @@ def off_grid(inputs, outputs):
 
 
 def rounded_linear_backward(x, weight, scale, dy):
-    codes = weight / scale
-    rounded = scale * np.clip(np.rint(codes), -7, 7)
+    ratio = weight / scale
+    rounded = scale * np.clip(np.rint(ratio), -7, 7)
     rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
     dx = drows @ rounded.T
-    dweight = rows.T @ drows * (np.abs(codes) <= 7)
+    dweight = rows.T @ drows * (np.abs(ratio) <= 7)
     return dx.reshape(x.shape), dweight
 
 
@@ -91,7 +91,7 @@ def by_straight_through(x, weight, scale, dy):
     return dx, np.where(abs(weight / scale) > 7, 0, layer.weight.grad)
 
 
-RINT = "np.rint(np.ldexp(x, -step))"
+RINT = "np.rint(np.ldexp(x, -shift))"
 CODES = "np.rint(n * groups / divisor[:, None])"
 
 
@@ -102,15 +102,15 @@ EXERCISES = [
         edges=lambda rng: [("powers_of_two", (2.0 ** np.arange(-8, 8),)), ("zeros_among_them", (np.array([0.0, 1.7, 0.0, -3.3]),)),
                            ("just_below", (np.array([0.999, 1.9999, -3.9999, 255.9]),))],
         mistakes=(
-            Mistake("BFR-1", {"np.rint(np.ldexp(x, -step))": "np.floor(np.ldexp(x, -step) + 0.5)"}),
+            Mistake("BFR-1", {"np.rint(np.ldexp(x, -shift))": "np.floor(np.ldexp(x, -shift) + 0.5)"}),
             Mistake("BFR-2", {"np.rint(": "np.trunc("}),
             Mistake("BFR-3", {"e - 8": "e - 7"}),
             Mistake("BFR-4", {"e - 8": "e - 9"}),
             Mistake("BFR-5", {"e - 8": "e.max() - 8"}),
-            Mistake("BFR-6", {"np.rint(np.ldexp(x, -step))": "np.sign(x) * np.floor(np.ldexp(np.abs(x), -step) + 0.5)"}),
+            Mistake("BFR-6", {"np.rint(np.ldexp(x, -shift))": "np.sign(x) * np.floor(np.ldexp(np.abs(x), -shift) + 0.5)"}),
         ),
         alternatives={
-            "powers": {"step = e - 8": "step = 2.0 ** (e - 8).astype(x.dtype)", f"np.ldexp({RINT}, step)": "np.rint(x / step) * step"},
+            "powers": {"shift = e - 8": "step = 2.0 ** (e - 8).astype(x.dtype)", f"np.ldexp({RINT}, shift)": "np.rint(x / step) * step"},
             "logarithm": {"_, e = np.frexp(x)": "e = np.where(x == 0, 0, np.floor(np.log2(np.abs(np.where(x == 0, 1, x)))) + 1)"
                           ".astype(int)"}}),
     Exercise(
@@ -136,15 +136,15 @@ EXERCISES = [
         solution=rounded_linear_backward, reference=by_straight_through, inputs=draw_linear, edges=special_linears,
         outputs=("dx", "dweight"),
         mistakes=(
-            Mistake("STE-1", {" * (np.abs(codes) <= 7)": ""}),
+            Mistake("STE-1", {" * (np.abs(ratio) <= 7)": ""}),
             Mistake("STE-2", {"drows @ rounded.T": "drows @ weight.T"}),
-            Mistake("STE-3", {"np.clip(np.rint(codes), -7, 7)": "np.rint(codes)"}),
-            Mistake("STE-4", {"(np.abs(codes) <= 7)": "(np.abs(codes) > 7)"}),
+            Mistake("STE-3", {"np.clip(np.rint(ratio), -7, 7)": "np.rint(ratio)"}),
+            Mistake("STE-4", {"(np.abs(ratio) <= 7)": "(np.abs(ratio) > 7)"}),
             Mistake("STE-5", {"scale * np.clip": "np.clip"}),
-            Mistake("STE-6", {"np.rint(codes)": "np.floor(codes)"}),
-            Mistake("STE-7", {"drows @ rounded.T": "drows @ (rounded * (np.abs(codes) <= 7)).T"}),
+            Mistake("STE-6", {"np.rint(ratio)": "np.floor(ratio)"}),
+            Mistake("STE-7", {"drows @ rounded.T": "drows @ (rounded * (np.abs(ratio) <= 7)).T"}),
         ),
         alternatives={
-            "minimum and maximum": {"np.clip(np.rint(codes), -7, 7)": "np.minimum(np.maximum(np.rint(codes), -7), 7)"},
+            "minimum and maximum": {"np.clip(np.rint(ratio), -7, 7)": "np.minimum(np.maximum(np.rint(ratio), -7), 7)"},
             "einsum": {"rows.T @ drows": 'np.einsum("ni,no->io", rows, drows)'}}),
 ]
