@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from .decoding import KeyValueCache, beam_search, generate, greedy_decode
     from .explorer import explore
     from .inspection import influence, record
-    from .layers import (AbsorbedLatentAttention, BiasedUnembedding, ClampedSwiGLU, ClassToken, Identity, LatentAttention,
-                         LoRALinear, MixtureOfExperts, NormedLinear, NormedPositions, ParallelBlock, PartialRotary, PatchEmbedding,
+    from .layers import (AbsorbedLatentAttention, Bias, ClampedSwiGLU, ClassToken, Identity, LatentAttention,
+                         LoRALinear, MixtureOfExperts, NormedLinear, NormedPositions, ParallelBlock, PartialRotary, Patches,
                          PerHead, RescaledAttention, Router, ScaledRotary, SeparateSinusoids, Sequential, ShiftedPositions,
                          SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm, add_lora,
                          freeze, merge_lora, unfreeze)
@@ -57,7 +57,7 @@ __all__ = [
     "SymmetricWindow", "SinkSoftmax", "SoftCap", "RescaledAttention", "PartialRotary", "ScaledRotary", "UnitOffsetRMSNorm",
     "NormedLinear", "PerHead", "Identity", "Sequential", "ParallelBlock", "Router", "SoftmaxRouter", "SigmoidRouter",
     "MixtureOfExperts", "ClampedSwiGLU", "LatentAttention", "AbsorbedLatentAttention",
-    "BiasedUnembedding", "ShiftedPositions", "NormedPositions", "SeparateSinusoids", "PatchEmbedding", "ClassToken",
+    "Bias", "ShiftedPositions", "NormedPositions", "SeparateSinusoids", "Patches", "ClassToken",
     "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
     "CrossAttention", "FeedForward", "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
     "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",
