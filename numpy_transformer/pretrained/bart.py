@@ -6,6 +6,7 @@ One difference matters for fine-tuning alone. Where config.json has several rate
 
 from ..layers import Bias, LayerNorm, LearnedPositionalEmbedding, NormedPositions, Sequential, ShiftedPositions
 from ..models import EncoderDecoder
+from ..parameter import Constant
 from .family import Family, activation, build_with_ff_dropout, no_head
 
 FIRST = 2                                       # the row of the first position
@@ -85,7 +86,7 @@ def build_shared(model_class, options, rng):
     model.mask_target = mask_target
     if logits_bias:
         bias = Bias(options["tgt_vocab"])
-        bias.bias.frozen = True
+        bias.bias = Constant(bias.bias.data)
         model.output = Sequential(model.output, bias)
     return model
 

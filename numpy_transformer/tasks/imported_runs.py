@@ -116,10 +116,11 @@ def task_of_model(model):
 def settings_of(kind, origin):
     """Returns the settings that the commands need besides the model itself."""
     if kind == "lm":
-        windows = [window for window in origin.options.get("windows", []) if window is not None]
-        return {"context": min([origin.options["max_len"], *windows]), "seed": 1}
+        windows = origin.options.get("windows", [None])
+        shortest = min(windows) if None not in windows else origin.options["max_len"]       # some block sees the whole text
+        return {"context": min(origin.options["max_len"], shortest), "seed": 1}
     longest = origin.options.get("max_len", LONGEST_SOURCE)
-    if kind == "text2text":
+    if kind == "text2text" and "max_len" not in origin.options:
         longest = length_in(origin.config, "n_positions", LONGEST_SOURCE)
     of_tokenizer = read_json(origin.files, "tokenizer_config.json")     # 10^30 there stands for no limit
     lengths = length_in(sentence_config(origin.files), "max_seq_length", longest), of_tokenizer.get("model_max_length")
