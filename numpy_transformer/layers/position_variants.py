@@ -16,6 +16,7 @@ class ShiftedPositions(Module):
     Parameters: positions : LearnedPositionalEmbedding, or another component that takes x, offset and positions; first : int (2)
     Shape: x (B, T, d_model) or (T, d_model) -> y (the same); offset and positions as in LearnedPositionalEmbedding
     Backward: dx = positions backward of dy
+    Raises: ValueError if the sequence is longer than max_len, the rows of the table that are left.
     Source: the published code of BART (Lewis et al. 2020).
     """
 
@@ -26,7 +27,13 @@ class ShiftedPositions(Module):
         self.positions = positions
         self.first = first
 
+    @property
+    def max_len(self) -> int:
+        """The length of the longest sequence."""
+        return self.positions.max_len - self.first
+
     def forward(self, x: np.ndarray, offset: int = 0, positions: np.ndarray | None = None) -> np.ndarray:
+        table_rows(self, x, offset, positions)  # only for its errors
         return self.positions(x, offset + self.first, None if positions is None else positions + self.first)
 
     def backward(self, dy: np.ndarray) -> np.ndarray:
@@ -50,6 +57,11 @@ class NormedPositions(Module):
     def __init__(self, positions: Component, norm: Component) -> None:
         self.positions = positions
         self.norm = norm
+
+    @property
+    def max_len(self) -> int:
+        """The length of the longest sequence."""
+        return self.positions.max_len
 
     def forward(self, x: np.ndarray, offset: int = 0, positions: np.ndarray | None = None) -> np.ndarray:
         return self.norm(self.positions(x, offset, positions))
