@@ -33,12 +33,13 @@ if TYPE_CHECKING:
     from .decoding import KeyValueCache, beam_search, generate, greedy_decode
     from .explorer import explore
     from .inspection import influence, record
-    from .layers import (AbsorbedLatentAttention, BiasedUnembedding, ClampedSwiGLU, ClassToken, Identity, LatentAttention,
-                         LoRALinear, MixtureOfExperts, NormedLinear, NormedPositions, ParallelBlock, PartialRotary, PatchEmbedding,
-                         PerHead, QuantizedLinear, RescaledAttention, Router, ScaledRotary, SeparateSinusoids, Sequential,
+    from .layers import (AbsorbedLatentAttention, Bias, ClampedSwiGLU, ClassToken, Identity, LatentAttention, LoRALinear,
+                         MixtureOfExperts, NormedLinear, NormedPositions, ParallelBlock, PartialRotary, Patches, PerHead,
+                         QuantizedLinear, RescaledAttention, Router, ScaledRotary, SeparateSinusoids, Sequential,
                          ShiftedPositions, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, StraightThroughLinear,
                          UnitOffsetRMSNorm, add_lora, add_rounding, dequantize, freeze, merge_lora, quantize, round_to,
                          stored_bytes, unfreeze)
+>>>>>>> 9835613a06e98dfe5baf8603821e0a3e5c50395f
     from .models import ImageClassifier
     from .pretrained import load_pretrained, preset, save_pretrained
     from .tasks.runs import load_run
@@ -58,7 +59,7 @@ __all__ = [
     "SymmetricWindow", "SinkSoftmax", "SoftCap", "RescaledAttention", "PartialRotary", "ScaledRotary", "UnitOffsetRMSNorm",
     "NormedLinear", "PerHead", "Identity", "Sequential", "ParallelBlock", "Router", "SoftmaxRouter", "SigmoidRouter",
     "MixtureOfExperts", "ClampedSwiGLU", "LatentAttention", "AbsorbedLatentAttention",
-    "BiasedUnembedding", "ShiftedPositions", "NormedPositions", "SeparateSinusoids", "PatchEmbedding", "ClassToken",
+    "Bias", "ShiftedPositions", "NormedPositions", "SeparateSinusoids", "Patches", "ClassToken",
     "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
     "CrossAttention", "FeedForward", "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
     "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",

@@ -20,7 +20,7 @@ import numpy as np
 from .argument_checks import called_class
 from .display import Displayed
 from .file_checks import shown
-from .parameter import Parameter, owner_of, unfilled
+from .parameter import Constant, Parameter, owner_of, unfilled
 from .tree import is_frozen, is_module, is_parameter, named_parts
 from .types import DTypeLike
 
@@ -138,9 +138,16 @@ class Module(Displayed):
     def build_tables(self, dtype: DTypeLike) -> None:
         """Computes fixed tables (such as sinusoids) in `dtype`. Most components have none."""
 
+    def named_state(self, trained: bool = False) -> list[tuple[str, Parameter]]:
+        """Returns a list of (dotted name, Parameter) of what is saved; with trained=True without the frozen parameters that a
+        file with all weights has, but with Constants, which training may change in other ways than by gradients.
+        """
+        return [(name, part) for name, part in self.named_parameters() if not (trained and is_frozen(part))
+                or isinstance(part, Constant)]
+
     def state_dict(self, trained: bool = False) -> dict[str, np.ndarray]:
         """Returns copies of all parameters in a dict, by dotted name."""
-        return {name: parameter.data.copy() for name, parameter in self.named_parameters(trained)}
+        return {name: parameter.data.copy() for name, parameter in self.named_state(trained)}
 
     def load_state_dict(self: ThisModule, state: Mapping[str, np.ndarray], copy: bool = True,
                         trained: bool = False) -> ThisModule:
@@ -151,7 +158,7 @@ class Module(Displayed):
 
         Raises: ValueError that lists missing names, unknown names, wrong shapes and wrong dtypes.
         """
-        own = dict(self.named_parameters(trained))
+        own = dict(self.named_state(trained))
         problems = _problems_of_state(own, state)
         if problems:
             raise ValueError(f"state_dict does not fit {type(self).__name__}, nothing was loaded; "

@@ -193,6 +193,26 @@ class Parameter:
         return f"Parameter(shape={self._data.shape}, dtype={self._data.dtype}{frozen})"
 
 
+class Constant(Parameter):
+    """A Parameter that no gradient changes: it is saved and loaded with the weights, and stays frozen.
+
+    Parameters: data : array_like, as in Parameter
+    """
+
+    def __init__(self, data: Any) -> None:
+        super().__init__(data)
+        self._frozen = True
+
+    @property
+    def frozen(self) -> bool:
+        """True, whatever nt.unfreeze is called with."""
+        return True
+
+    @frozen.setter
+    def frozen(self, value: bool) -> None:
+        pass
+
+
 def forget_grad(parameter: Any) -> None:
     """Sets a gradient to zero. A large array of its own gives its memory back, until the gradient is needed again."""
     if not isinstance(parameter, Parameter):

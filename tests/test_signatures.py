@@ -46,8 +46,8 @@ SIGNATURES = {
     "SigmoidRouter": "d_model, num_experts, top_k, factor=1.0, num_groups=1, top_groups=1",
     "MixtureOfExperts": "router, experts, shared=None", "ClampedSwiGLU": "d_model, d_ff, limit=7.0, bias=True",
     "LatentAttention": LATENT, "AbsorbedLatentAttention": LATENT,
-    "BiasedUnembedding": "weight, factor=1.0", "ShiftedPositions": "positions, first=2", "NormedPositions": "positions, norm",
-    "SeparateSinusoids": "d_model, max_len=5000, dropout=0.0", "PatchEmbedding": "channels, patch, d_model", "ClassToken": "d_model",
+    "Bias": "width", "ShiftedPositions": "positions, first=2", "NormedPositions": "positions, norm",
+    "SeparateSinusoids": "d_model, max_len=5000", "Patches": "channels, patch", "ClassToken": "d_model",
     "ImageClassifier": "image, patch, d_model, num_heads, num_layers, d_ff=None, num_classes=2, dropout=0.0, rng=None, *, "
                        f'norm="pre", {SETTINGS.format("gelu", 1e-6)}, channels=3, init="xavier"',
     "EncoderBlock": BLOCK, "DecoderBlock": f"{BLOCK}, cross_attention=False",

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from ..layers import (AbsorbedLatentAttention, BiasedUnembedding, ClampedSwiGLU, ClassToken, LatentAttention, MixtureOfExperts,
-                      NormedLinear, PartialRotary, PatchEmbedding, PerHead, Router, ScaledRotary, SeparateSinusoids,
+from ..layers import (AbsorbedLatentAttention, Bias, ClampedSwiGLU, ClassToken, LatentAttention, MixtureOfExperts,
+                      NormedLinear, PartialRotary, Patches, PerHead, Router, ScaledRotary, SeparateSinusoids,
                       ShiftedPositions, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm)
 from .reference_attention import rotated, visible_keys
 from .reference_layers import affine, for_each_entry, for_each_row, normalized_row, reference, softmax_row
@@ -138,10 +138,9 @@ def latent_attention(module, x, mask=None):
     return affine(module.output, heads)
 
 
-@reference("output with a bias", BiasedUnembedding)
-def biased_unembedding(module, x):
-    rows = zip(module.weight.data, module.bias.data)
-    return np.stack([module.factor * (x.astype(np.float64) * row).sum(-1) + bias for row, bias in rows], -1)
+@reference("bias", Bias)
+def bias(module, x):
+    return np.stack([x[..., i].astype(np.float64) + float(value) for i, value in enumerate(module.bias.data)], -1)
 
 
 @reference("positions from 2 on", ShiftedPositions)
@@ -161,14 +160,14 @@ def separate_sinusoids(module, x):
     return y
 
 
-@reference("patches", PatchEmbedding)
+@reference("patches", Patches)
 def patches(module, x):
     p, q = module.patch
     found = []
     for top in range(0, x.shape[-2], p):
         for left in range(0, x.shape[-1], q):
-            pixels = [x[..., c, top + i, left + j] for c in range(x.shape[-3]) for i in range(p) for j in range(q)]
-            found.append(affine(module.linear, np.stack(pixels, -1)))
+            found.append(np.stack([x[..., c, top + i, left + j] for c in range(x.shape[-3]) for i in range(p)
+                                   for j in range(q)], -1))
     return np.stack(found, -2)
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..data import PAD, Pairs, frame_source, limit_length, read_pairs, read_prompt, read_text, token_name
+from ..data import Pairs, frame_source, limit_length, marks, read_pairs, read_prompt, read_text, token_name
 from ..data.text import consecutive_windows
 from ..decoding.bleu import corpus_bleu, exact_match, tokenize
 from ..layers import CrossEntropyLoss
@@ -102,7 +102,7 @@ def evaluate_pairs(run, arguments):
         pairs = [pairs[n] for n in sorted(chosen)]
     print(*report, *dropped, f"{len(pairs):,} pairs: {what}", sep="\n")
     batches = Pairs(pairs, *run.tokenizers, BATCH, 0).batches()
-    loss = evaluate(run.model, CrossEntropyLoss(ignore_id=PAD), tracked(batches, "loss"))
+    loss = evaluate(run.model, CrossEntropyLoss(ignore_id=marks(run.tokenizers[1]).pad), tracked(batches, "loss"))
     print(f"loss {loss:.4f} nats per token, perplexity {perplexity(loss)}", flush=True)
     sources, targets = zip(*pairs)
     outputs = translate_all(run, sources, beam, penalty)

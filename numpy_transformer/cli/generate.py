@@ -184,7 +184,7 @@ def translate(run, rows, beam=1, length_penalty=0.6, n_best=1):
     translations = [[("", 0.0)]] * len(rows)
     order = sorted((n for n, row in enumerate(rows) if len(row)), key=lambda n: len(rows[n]))
     for chosen in (order[i:i + BATCH] for i in range(0, len(order), BATCH)):
-        source = pad([rows[n] for n in chosen])
+        source = pad([rows[n] for n in chosen], marks(tokens).pad)
         if beam == 1 == n_best:
             targets = [[(ids, 0.0)] for ids in greedy_decode(run.model, source, begin, end, longest)]
         else:

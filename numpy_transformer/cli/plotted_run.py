@@ -4,10 +4,10 @@ import sys
 
 import numpy as np
 
-from ..data import PAD, frame, frame_source, marks, read_prompt, token_name
+from ..data import frame, frame_source, marks, read_prompt, token_name
 from ..decoding import greedy_decode
 from ..inspection import record
-from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, Softmax
+from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, SinkSoftmax, Softmax
 from ..tasks.encoder import ENCODERS
 from ..tasks.runs import PAIRS, TITLES, load_run
 
@@ -129,7 +129,7 @@ class RunExample:
 
     def softmaxes(self, tape, side, part, block):
         """{block: recorded softmax} of the attention weights in a stack, or of the one block that is given."""
-        calls = dict(enumerate(call for call in tape.of(Softmax) if call.name.startswith(f"{side}.")
+        calls = dict(enumerate(call for call in tape.of(Softmax, SinkSoftmax) if call.name.startswith(f"{side}.")
                                and call.name.endswith(f".{part}.attention.softmax")))
         if not calls:
             raise ValueError(f"the model in {self.run.path!r} has no {part.replace('_', '-')} weights in "
@@ -142,7 +142,7 @@ class RunExample:
 def labels(tokens, ids):
     """The label of each id of a source or target in a picture: ^ and $ for begin and end, _ for padding."""
     own = marks(tokens)
-    special = {PAD: "_", own.begin: "^", own.end: "$"}
+    special = {own.pad: "_", own.begin: "^", own.end: "$"}
     return [special.get(int(n)) or visible_spaces(token_name(tokens, n - own.first)) for n in ids]
 
 

@@ -13,17 +13,19 @@ BOS, EOS = 1, 2                         # after PAD = 0; text ids are the tokeni
 
 
 class Marks(NamedTuple):
-    """The special ids of an encoder-decoder's texts, besides PAD.
+    """The special ids of an encoder-decoder's texts.
 
     begin, end : the first and the last id of a target; a source has the same end
     first : added to the tokenizer's ids, which makes room for the special ones
     source : the ids with which a source begins
+    pad : the id of padding tokens
     """
 
     begin: int = BOS
     end: int = EOS
     first: int = EOS + 1
     source: tuple = (BOS,)
+    pad: int = PAD
 
 
 def marks(tokens):
@@ -51,9 +53,9 @@ def unframe(tokens, ids):
     return tokens.decode(ids[ids >= own.first] - own.first)
 
 
-def pad(rows):
-    """Returns B arrays of ids as one array (B, longest row), padded with PAD on the right."""
-    padded = np.full((len(rows), max(map(len, rows))), PAD)
+def pad(rows, pad_id=PAD):
+    """Returns B arrays of ids as one array (B, longest row), padded on the right."""
+    padded = np.full((len(rows), max(map(len, rows))), pad_id)
     for line, row in zip(padded, rows):
         line[:len(row)] = row
     return padded
@@ -73,7 +75,7 @@ class Pairs(Batches):
     def __init__(self, pairs, source_tokens, target_tokens, batch_size, seed, pool=100):
         sources = [frame_source(source_tokens, source) for source, _ in pairs]
         targets = [frame(target_tokens, target) for _, target in pairs]
-        super().__init__([sources, targets], batch_size, seed, pool)
+        super().__init__([sources, targets], batch_size, seed, pool, marks(target_tokens).pad)
 
     def assemble(self, rows):
         source, target = self.padded(0, rows), self.padded(1, rows)

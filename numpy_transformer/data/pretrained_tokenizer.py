@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ..file_checks import check_form, one_line, shown
+from .batches import PAD
 from .bpe import check_unicode
 from .pairs import Marks
 from .tokenizer_files import make_definition
@@ -91,7 +92,7 @@ class PretrainedTokenizer:
         if missing:
             raise ValueError(f"config.json has no {' and no '.join(missing)}, and an encoder-decoder needs the ids that "
                              "begin and end a text; add what is missing, and import the model again")
-        return Marks(begin=self.start, end=self.stop[0], first=0, source=self.begin)
+        return Marks(begin=self.start, end=self.stop[0], first=0, source=self.begin, pad=self.special.get("pad", PAD))
 
     def encode(self, text):
         """Returns the ids of a text, without those that the model expects before and after it."""

@@ -12,7 +12,7 @@ unit_offset_norm.py, normed_linear.py     RMSNorm as in Gemma; norms of queries 
 soft_cap.py, partial_rotary.py            capped scores and logits; positions on a part of each head
 feed_forward.py, dropout.py, blocks.py    the position-wise half of a block; random zeros; whole blocks
 parallel_block.py, identity.py            attention and feed-forward side by side; parts that do nothing, or several things
-position_variants.py, biased_output.py    positions of BART and Marian; an output layer with a bias
+position_variants.py, bias.py             positions as BART and Marian have them; a bias alone
 patches.py                                images as sequences
 routers.py, experts.py                    which experts a token uses; a mixture of experts
 latent_attention.py                       keys and values that are computed from one narrow vector
@@ -50,7 +50,7 @@ from .softmax import LogSoftmax, Softmax
 from .token_positions import token_positions
 
 if TYPE_CHECKING:
-    from .biased_output import BiasedUnembedding
+    from .bias import Bias
     from .experts import ClampedSwiGLU, MixtureOfExperts
     from .frozen import freeze, unfreeze
     from .identity import Identity, Sequential
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from .number_formats import round_to
     from .parallel_block import ParallelBlock
     from .partial_rotary import PartialRotary, ScaledRotary
-    from .patches import ClassToken, PatchEmbedding
+    from .patches import ClassToken, Patches
     from .position_variants import NormedPositions, SeparateSinusoids, ShiftedPositions
     from .quantization import QuantizedLinear, dequantize, quantize, stored_bytes
     from .routers import Router, SigmoidRouter, SoftmaxRouter
@@ -79,7 +79,7 @@ __all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAt
 
 # Parts of current models and of fine-tuning, which `import numpy_transformer` does not load: {file: names}
 ON_FIRST_USE = {
-    "biased_output": ("BiasedUnembedding",),
+    "bias": ("Bias",),
     "experts": ("ClampedSwiGLU", "MixtureOfExperts"),
     "frozen": ("freeze", "unfreeze"),
     "identity": ("Identity", "Sequential"),
@@ -89,7 +89,7 @@ ON_FIRST_USE = {
     "number_formats": ("round_to",),
     "parallel_block": ("ParallelBlock",),
     "partial_rotary": ("PartialRotary", "ScaledRotary"),
-    "patches": ("ClassToken", "PatchEmbedding"),
+    "patches": ("ClassToken", "Patches"),
     "position_variants": ("NormedPositions", "SeparateSinusoids", "ShiftedPositions"),
     "quantization": ("QuantizedLinear", "dequantize", "quantize", "stored_bytes"),
     "routers": ("Router", "SigmoidRouter", "SoftmaxRouter"),

@@ -186,5 +186,5 @@ def linears_called(model: Module, targets: str | Sequence[str], kinds: type | tu
 
 
 def is_called(name: str, target: str) -> bool:
-    """Whether a dotted name is the target or ends with it; the Linear in a NormedLinear is called as that is."""
-    return f".{name.removesuffix('.linear')}".endswith(f".{target}")
+    """Whether a dotted name is the target or ends with it; the Linear in a NormedLinear is also called as that is."""
+    return any(f".{each}".endswith(f".{target}") for each in (name, name.removesuffix(".linear")))

@@ -41,6 +41,19 @@ class NormedLinear(Module):
         """The W of the Linear."""
         return self.linear.weight
 
+    @weight.setter
+    def weight(self, value: Parameter) -> None:
+        self.linear.weight = value
+
+    @property
+    def bias(self) -> Parameter | None:
+        """The b of the Linear."""
+        return self.linear.bias
+
+    @bias.setter
+    def bias(self, value: Parameter | None) -> None:
+        self.linear.bias = value
+
     def forward(self, x: np.ndarray) -> np.ndarray:
         return self.norm(self.linear(x))
 

@@ -8,50 +8,44 @@ from ..argument_checks import called, check_array, check_positive
 from ..module import Module, Parameter
 from ..types import Seed
 from .initial_weights import normal
-from .linear import Linear
 
 
-class PatchEmbedding(Module):
-    """y = the pixels of each patch in one row, times W, plus b. The patches do not overlap; they are numbered row by row.
+class Patches(Module):
+    """y = the pixels of each patch in one row. The patches do not overlap; they are numbered row by row, and the pixels of one
+    channel by channel. A Linear after it makes the embeddings of the patches: a convolution whose stride is its width.
 
-    Parameters:
-        channels : int, 3 for color images
-        patch : (int, int), height and width of a patch
-        d_model : int
-        rng : generator or seed of the initial weights, or None
-    Shape: x (B, channels, height, width) -> y (B, N, d_model) with N = (height / patch height) (width / patch width); B may be
-        absent
-    Backward: dx = linear backward of dy, with the pixels back in their places
+    Parameters: channels : int, 3 for color images; patch : (int, int), height p and width q of a patch
+    Shape: x (B, channels, height, width) -> y (B, N, channels p q) with N = (height / p) (width / q); B may be absent
+    Backward: dx = dy with the pixels back in their places
     Raises: ValueError if x has another number of channels, or is not a whole number of patches high and wide.
-    Source: Dosovitskiy et al. 2021, equation 1.
+    Source: Dosovitskiy et al. 2021, section 3.1.
     """
 
-    def __init__(self, channels: int, patch: Sequence[int], d_model: int, rng: Seed = None) -> None:
+    def __init__(self, channels: int, patch: Sequence[int]) -> None:
         height, width = patch
         check_positive(channels=channels, patch_height=height, patch_width=width)
         self.channels = channels
         self.patch = (height, width)
-        self.linear = Linear(channels * height * width, d_model, rng=rng)
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         check_array(self, x)
         self.check_shape(x.shape)
         self.remember(x.shape)
-        return self.linear(self.cut(x))
-
-    def backward(self, dy: np.ndarray) -> np.ndarray:
-        dx = self.linear.backward(dy)
-        *batch, C, height, width = self.recall()
-        p, q = self.patch
-        dx = dx.reshape(*batch, height // p, width // q, C, p, q)
-        return np.moveaxis(dx, -3, -5).swapaxes(-2, -3).reshape(*batch, C, height, width)       # the inverse of cut
-
-    def cut(self, x: np.ndarray) -> np.ndarray:
-        """(B, C, height, width) -> (B, N, C p q), one row for each patch."""
         *batch, C, height, width = x.shape
         p, q = self.patch
         x = x.reshape(*batch, C, height // p, p, width // q, q).swapaxes(-2, -3)                # (B, C, rows, columns, p, q)
         return np.moveaxis(x, -5, -3).reshape(*batch, height // p * (width // q), C * p * q)
+
+    def backward(self, dy: np.ndarray) -> np.ndarray:
+        *batch, C, height, width = self.recall()
+        p, q = self.patch
+        dx = dy.reshape(*batch, height // p, width // q, C, p, q)
+        return np.moveaxis(dx, -3, -5).swapaxes(-2, -3).reshape(*batch, C, height, width)
+
+    @property
+    def pixels(self) -> int:
+        """How many numbers a patch has."""
+        return self.channels * self.patch[0] * self.patch[1]
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raises ValueError unless images of this shape can be cut into patches."""

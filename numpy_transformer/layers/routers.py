@@ -3,7 +3,8 @@
 import numpy as np
 
 from ..argument_checks import called, check_numbers, check_positive
-from ..module import Module, Parameter
+from ..module import Module
+from ..parameter import Constant
 from ..types import Seed
 from .initial_weights import DTYPE
 from .linear import Linear
@@ -84,7 +85,7 @@ class SigmoidRouter(Router):
 
     Parameters: d_model, num_experts, top_k, rng=None : as in Router; factor : float (1.0);
         num_groups, top_groups : int (1, 1), the number of groups and how many of them a token may choose from
-    Shape: as Router; `correction` (E,), frozen, 0 at first
+    Shape: as Router; `correction` (E,), a Constant, 0 at first
     Backward: with S = sum of the chosen s:   ds = (factor dg - sum_j dg_j g_j) / S for the chosen,   dx = linear backward of
         ds s (1 - s)
     Raises: as Router, and ValueError if the groups are no division of the experts or hold too few of them.
@@ -103,8 +104,7 @@ class SigmoidRouter(Router):
         self.factor = factor
         self.num_groups = num_groups
         self.top_groups = top_groups
-        self.correction = Parameter(np.zeros(num_experts, DTYPE))
-        self.correction.frozen = True
+        self.correction = Constant(np.zeros(num_experts, DTYPE))
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         s = 1 / (1 + np.exp(-self.linear(x)))

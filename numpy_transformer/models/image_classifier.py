@@ -9,7 +9,7 @@ import numpy as np
 from ..argument_checks import check_positive
 from ..layers.dropout import Dropout
 from ..layers.linear import Linear
-from ..layers.patches import ClassToken, PatchEmbedding
+from ..layers.patches import ClassToken, Patches
 from ..layers.pooling import FirstToken
 from ..layers.positions import LearnedPositionalEmbedding
 from ..types import Seed
@@ -38,7 +38,7 @@ class ImageSettings(BlockSettings):
 class ImageClassifier(RebuildableModel):
     """Classifies images: patches, a first vector for the whole image, positions, a Stack of Blocks, and the output at that vector.
 
-    Its parts are the attributes `patches`, `class_token`, `positions`, `dropout`, `encoder`, `pool` and `output`.
+    Its parts are the attributes `patches`, `projection`, `class_token`, `positions`, `dropout`, `encoder`, `pool` and `output`.
 
     Parameters:
         image, patch : (int, int), height and width of an image and of a patch
@@ -64,8 +64,9 @@ class ImageClassifier(RebuildableModel):
         check_positive(num_layers=num_layers, num_classes=num_classes)
         rng = np.random.default_rng(rng)
         self.image = tuple(image)
-        self.patches = PatchEmbedding(s.channels, patch, d_model, rng)
+        self.patches = Patches(s.channels, patch)
         self.patches.check_shape((s.channels, *self.image))
+        self.projection = Linear(self.patches.pixels, d_model, rng=rng)
         self.class_token = ClassToken(d_model, rng)
         self.positions = LearnedPositionalEmbedding(1 + image[0] // patch[0] * (image[1] // patch[1]), d_model, rng)
         self.dropout = Dropout(dropout, rng)
@@ -78,12 +79,12 @@ class ImageClassifier(RebuildableModel):
         if np.shape(x)[-2:] != self.image:
             raise ValueError(f"the model takes images of {self.image[0]} x {self.image[1]} pixels, got shape {np.shape(x)}; scale "
                              "or crop them")
-        x = self.positions(self.class_token(self.patches(x)))
+        x = self.positions(self.class_token(self.projection(self.patches(x))))
         return self.output(self.pool(self.encoder(self.dropout(x))))
 
     def backward(self, dlogits: np.ndarray) -> np.ndarray:
         dx = self.dropout.backward(self.encoder.backward(self.pool.backward(self.output.backward(dlogits))))
-        return self.patches.backward(self.class_token.backward(self.positions.backward(dx)))
+        return self.patches.backward(self.projection.backward(self.class_token.backward(self.positions.backward(dx))))
 
     def extra_repr(self) -> str:
         return f"image={self.image}, {sizes_of(self.encoder)}"

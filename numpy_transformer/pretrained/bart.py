@@ -4,8 +4,9 @@ Marian shares with it.
 One difference matters for fine-tuning alone. Where config.json has several rates of dropout, our model has one, `dropout`.
 """
 
-from ..layers import BiasedUnembedding, LayerNorm, LearnedPositionalEmbedding, NormedPositions, ShiftedPositions
+from ..layers import Bias, LayerNorm, LearnedPositionalEmbedding, NormedPositions, Sequential, ShiftedPositions
 from ..models import EncoderDecoder
+from ..parameter import Constant
 from .family import Family, activation, build_with_ff_dropout, no_head
 
 FIRST = 2                                       # the row of the first position
@@ -36,7 +37,7 @@ NAMES = """
     model.decoder.layers.*.fc1                          decoder.blocks.*.feed_forward.up
     model.decoder.layers.*.fc2                          decoder.blocks.*.feed_forward.down
     model.decoder.layers.*.final_layer_norm             decoder.blocks.*.norm3
-    final_logits_bias                                   output.bias                 of shape 1,{}
+    final_logits_bias                                   output.parts.1.bias         of shape 1,{}
 """
 SAME = {"encoder_attention_heads": "decoder_attention_heads", "encoder_ffn_dim": "decoder_ffn_dim"}
 
@@ -84,8 +85,9 @@ def build_shared(model_class, options, rng):
     model = build_with_ff_dropout(model_class, options | {"num_layers": depths}, rng)
     model.mask_target = mask_target
     if logits_bias:
-        model.output = BiasedUnembedding(model.target_embedding.weight)
-        model.output.bias.frozen = True
+        bias = Bias(options["tgt_vocab"])
+        bias.bias = Constant(bias.bias.data)
+        model.output = Sequential(model.output, bias)
     return model
 
 

@@ -10,6 +10,7 @@ from .unsupported import head_of
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh",
                "relu": "relu", "silu": "silu", "swish": "silu"}
 GATED = {"gelu": "geglu", "gelu_tanh": "geglu_tanh", "relu": "reglu", "silu": "swiglu"}
+HEAD_ACTIVATIONS = {"distilbert": "relu", "modernbert": "gelu"}     # after the hidden layer of a classifier; tanh in the others
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}     # TensorFlow's, before 2020
 
 

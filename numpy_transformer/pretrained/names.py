@@ -106,7 +106,7 @@ def make_rules(table, model):
     for line in table.splitlines():
         if line.strip():
             theirs, ours, *how = line.split(maxsplit=2)
-            rules += rules_of_line(theirs, ours, "".join(how), own, linear)
+            rules += rules_of_line(theirs, ours, "".join(how), own, linear=linear)
     return rules
 
 

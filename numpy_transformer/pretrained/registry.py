@@ -108,8 +108,10 @@ def check_fixed(family, config):
 
 def check_numbers(options):
     """Raises ValueError unless the settings that no constructor checks are numbers in a sensible range."""
-    settings = [("eps", options["eps"], 0, 1), ("rope_base", options.get("rope_base", 10000.0), 1, 1e12)]
-    settings += [("rope_frequencies", value, 0, 1) for value in options.get("rope_frequencies") or ()]
+    settings = [("eps", options["eps"], 0, 1)]
+    for rotary in (options, options.get("local", {}).get("rotary", {})):
+        settings += [("rope_base", rotary.get("rope_base", 10000.0), 1, 1e12), ("rope_factor", rotary.get("rope_factor", 1.0), 0, 100)]
+        settings += [("rope_frequencies", value, 0, 1) for value in rotary.get("rope_frequencies") or ()]
     for name, value, lowest, highest in settings:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not (is_number and lowest < value <= highest):

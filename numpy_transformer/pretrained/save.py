@@ -8,7 +8,7 @@ from ..layers import FirstToken, LoRALinear
 from ..models import SequenceClassifier, TokenClassifier
 from ..module import Module
 from ..types import PathLike
-from .family import num_labels
+from .family import HEAD_ACTIVATIONS, num_labels
 from .folder import is_small_file
 from .registry import FAMILIES, architecture_of, rules
 from .safetensors import write_safetensors
@@ -63,9 +63,10 @@ def check_head(model):
     """Raises ValueError for a classifier that transformers does not have."""
     if type(model) is not SequenceClassifier:
         return
-    wanted = "relu" if model.origin.family == "distilbert" else "tanh"
-    activation = type(model.activation).__name__.lower()
-    if not isinstance(model.pool, FirstToken) or activation != wanted or model.hidden.d_out != model.hidden.d_in:
+    wanted = HEAD_ACTIVATIONS.get(model.origin.family, "tanh")
+    activation = type(getattr(model.activation, "parts", [model.activation])[0]).__name__.lower()
+    fits = isinstance(model.pool, FirstToken) or model.origin.family == "modernbert"
+    if not fits or activation != wanted or model.hidden.d_out != model.hidden.d_in:
         raise ValueError(f"a {model.origin.family} classifier of transformers reads the first token, through a hidden "
                          f"layer of d_model = {model.hidden.d_in} features with {wanted}; this one has the pooling "
                          f"{type(model.pool).__name__} and {model.hidden.d_out} features with {activation}, so transformers "
@@ -84,6 +85,8 @@ def make_config(model, architecture, dtype):
         config["id2label"] = {str(n): label for n, label in enumerate(labels)}
         config["label2id"] = {label: n for n, label in enumerate(labels)}
         config.pop("num_labels", None)
+    if type(model) is SequenceClassifier and model.origin.family == "modernbert":
+        config["classifier_pooling"] = "cls" if isinstance(model.pool, FirstToken) else "mean"
     return config
 
 

@@ -5,8 +5,8 @@ from .family import Family, activation, build_with_ff_dropout, num_labels
 
 NAMES = """
     vit.embeddings.cls_token                            class_token.weight              of shape 1,1,{d}
-    vit.embeddings.patch_embeddings.projection.weight   patches.linear.weight           of shape {d},{c},{p},{q}
-    vit.embeddings.patch_embeddings.projection.bias     patches.linear.bias
+    vit.embeddings.patch_embeddings.projection.weight   projection.weight               of shape {d},{c},{p},{q}
+    vit.embeddings.patch_embeddings.projection.bias     projection.bias
     vit.embeddings.position_embeddings                  positions.weight                of shape 1,{n},{d}
     vit.encoder.layer.*.layernorm_before                encoder.blocks.*.norm1
     vit.encoder.layer.*.attention.attention.query       encoder.blocks.*.attention.query

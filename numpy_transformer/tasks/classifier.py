@@ -124,8 +124,9 @@ class ClassifierTask(EncoderTask):
             "num_classes": 1 if self.has_one_logit else len(self.labels), "hidden": s["hidden"],
             "mask_padding": s["mask_padding"]}
         if self.starts_from_published and self.base["kind"] != self.name:
-            is_distilbert = self.base["origin"]["family"] == "distilbert"
-            config |= {"pool": "first", "head_activation": "relu" if is_distilbert else "tanh"}
+            from ..pretrained.family import HEAD_ACTIVATIONS  # only published models need it
+
+            config |= {"pool": "first", "head_activation": HEAD_ACTIVATIONS.get(self.base["origin"]["family"], "tanh")}
         return config
 
     def make_model(self):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ..data import PretrainedTokenizer, StoryTokenizer
+from ..data.plurals import counted
 from ..data.tokenizer_files import REMEDY, has_tokenizer
 from ..data.tokenizer_settings import read_json, sentence_config
 from ..file_checks import check_form, one_line, quoted
@@ -23,8 +24,9 @@ def read_tokenizer(path, files, config, story_file=None):
         config : dict, its config.json
         story_file : path of the tokenizer.bin of a .bin file, or None for the one beside it
 
-    Raises: ValueError if there is none.
+    Raises: ValueError if there is none, or if the model reads no texts.
     """
+    check_reads_texts(path, config)
     if Path(path).is_file():
         tokenizer_path = Path(path).parent / "tokenizer.bin"
         if story_file is None and not tokenizer_path.is_file():
@@ -36,6 +38,13 @@ def read_tokenizer(path, files, config, story_file=None):
     return PretrainedTokenizer.from_files(files, config)
 
 
+def check_reads_texts(path, config):
+    """Raises ValueError for a model of images, which only Python can use."""
+    if config.get("model_type") == "vit":
+        raise ValueError(f"{str(path)!r} holds a model of images, and the commands are about texts; use it in Python: "
+                         "nt.load_pretrained(folder)(images)")
+
+
 def run_of_folder(path, weights=True):
     """Returns a Run of a published model in its folder, as if it had been imported; without tokenizers if the folder has
     none.
@@ -45,6 +54,7 @@ def run_of_folder(path, weights=True):
     from ..pretrained import load_pretrained, open_checkpoint, outline_pretrained  # only published models need it
 
     config, _, files = open_checkpoint(path)
+    check_reads_texts(path, config)
     tokenizer = read_tokenizer(path, files, config) if has_tokenizer(files) else None
     model = load_pretrained(path) if weights else outline_pretrained(path)
     meta = meta_of(model, tokenizer)
@@ -56,7 +66,10 @@ def describe_sizes(options):
     sizes = [text.format(options[name]) for name, text in SIZES.items() if options.get(name) is not None]
     windows = [window for window in options.get("windows", []) if window is not None]
     if windows:
-        sizes.append(f"sliding windows of {windows[0]:,} tokens in {len(windows):,} blocks")
+        sizes.append(f"sliding windows of {windows[0]:,} tokens in {counted(len(windows), 'block')}")
+    mixture = options.get("router", options)
+    if "top_k" in mixture:
+        sizes.append(f"mixtures of {mixture['num_experts']:,} experts, {mixture['top_k']:,} for each token")
     return ", ".join(sizes)
 
 
@@ -116,10 +129,11 @@ def task_of_model(model):
 def settings_of(kind, origin):
     """Returns the settings that the commands need besides the model itself."""
     if kind == "lm":
-        windows = [window for window in origin.options.get("windows", []) if window is not None]
-        return {"context": min([origin.options["max_len"], *windows]), "seed": 1}
+        windows = origin.options.get("windows", [None])
+        shortest = min(windows) if None not in windows else origin.options["max_len"]       # some block sees the whole text
+        return {"context": min(origin.options["max_len"], shortest), "seed": 1}
     longest = origin.options.get("max_len", LONGEST_SOURCE)
-    if kind == "text2text":
+    if kind == "text2text" and "max_len" not in origin.options:
         longest = length_in(origin.config, "n_positions", LONGEST_SOURCE)
     of_tokenizer = read_json(origin.files, "tokenizer_config.json")     # 10^30 there stands for no limit
     lengths = length_in(sentence_config(origin.files), "max_seq_length", longest), of_tokenizer.get("model_max_length")

@@ -75,7 +75,7 @@ class TextToTextTask(PairsTask):
         order = sorted(range(len(pairs)), key=lambda n: len(pairs[n][0]))
         answers = [""] * len(pairs)
         for rows in (order[i:i + BATCH] for i in range(0, len(pairs), BATCH)):
-            sources = pad([frame_source(source_tokens, pairs[n][0]) for n in rows])
+            sources = pad([frame_source(source_tokens, pairs[n][0]) for n in rows], marks(source_tokens).pad)
             longest = max(len(frame(target_tokens, pairs[n][1])) for n in rows)
             limit = min(longest, self.settings["max_len"])
             for n, ids in zip(rows, greedy_decode(model, sources, begin, end, max_len=limit)):

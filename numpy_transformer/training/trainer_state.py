@@ -73,7 +73,7 @@ def restore(trainer, arrays, meta, path):
 def live_arrays(trainer):
     """Returns {name: the array itself}: model/..., optimizer/m/..., and best/... if early stopping keeps the best weights.
     """
-    named = trainer.model.named_parameters(trained=True)
+    named = trainer.model.named_state(trained=True)
     names = {id(parameter): name for name, parameter in named}
     arrays = {f"model/{name}": parameter.data for name, parameter in named}
     for part, values in trainer.optimizer.state().items():

@@ -44,6 +44,16 @@ TINY["deepseek_v3"] = {
     "qk_nope_head_dim": 5, "v_head_dim": 7, "n_routed_experts": 8, "n_group": 4, "topk_group": 3, "num_experts_per_tok": 5,
     "n_shared_experts": 1, "first_k_dense_replace": 1, "max_position_embeddings": 32, "num_mtp_layers": 0}
 TINY["roberta"] = TINY["xlm-roberta"] = TINY["camembert"] = TINY["bert"]
+TINY["modernbert"] = {
+    "vocab_size": 61, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4,
+    "max_position_embeddings": 20, "local_attention": 6, "global_attn_every_n_layers": 2, "pad_token_id": 0, "bos_token_id": 1,
+    "eos_token_id": 2, "cls_token_id": 1, "sep_token_id": 2}
+TINY["bart"] = {
+    "vocab_size": 61, "d_model": 24, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4, "encoder_ffn_dim": 40, "decoder_ffn_dim": 40, "max_position_embeddings": 20}
+TINY["marian"] = TINY["bart"] | {"pad_token_id": 60, "decoder_start_token_id": 60, "activation_function": "swish"}
+TINY["vit"] = {"image_size": 12, "patch_size": 4, "num_channels": 3, "hidden_size": 24, "num_attention_heads": 4,
+               "intermediate_size": 40, "num_hidden_layers": 2, "num_labels": 3}
 
 
 @contextlib.contextmanager

@@ -72,6 +72,15 @@ MODELS = {
     "roberta, tags": ("RobertaForTokenClassification", "roberta", {"num_labels": 5}),
     "xlm-roberta": ("XLMRobertaForMaskedLM", "xlm-roberta", {"type_vocab_size": 1}),
     "camembert, tags": ("CamembertForTokenClassification", "camembert", {"num_labels": 5}),
+    "modernbert": ("ModernBertForMaskedLM", "modernbert", {}),
+    "modernbert, classes": ("ModernBertForSequenceClassification", "modernbert", {"num_labels": 3, "classifier_pooling": "mean"}),
+    "bart": ("BartForConditionalGeneration", "bart", {}),
+    "bart, fewer blocks": ("BartForConditionalGeneration", "bart", {"decoder_layers": 1, "scale_embedding": True,
+                                                                    "activation_function": "relu"}),
+    "marian": ("MarianMTModel", "marian", {"scale_embedding": True}),
+    "vit": ("ViTForImageClassification", "vit", {}),
+    "vit, oblong": ("ViTForImageClassification", "vit", {"image_size": [6, 12], "patch_size": [3, 4], "hidden_act": "relu",
+                                                         "num_channels": 2}),
     "t5": ("T5ForConditionalGeneration", "t5", {}),
     "t5 1.1": ("T5ForConditionalGeneration", "t5", UNTIED),
     "t5 1.1, saved by transformers 5": ("T5ForConditionalGeneration", "t5", UNTIED),
@@ -108,19 +117,31 @@ def untie(folder):
     edit_config(folder, tie_word_embeddings=False, scale_decoder_outputs=...)
 
 
-def batch(family, architecture, left=False):
+PADDING = {"roberta": 1, "xlm-roberta": 1, "camembert": 1, "bart": 1, "marian": 60}     # 0 in the others
+STARTS = {"t5": 0, "bart": 2, "marian": 60}
+
+
+def batch(family, architecture, left=False, **options):
     """(our inputs, their inputs, targets): two texts, one with padding.
 
     Classes are read from the first token, so texts for them have no padding on the left.
     """
     rng = np.random.default_rng(7)
-    pad = 1 if family in ("roberta", "xlm-roberta", "camembert") else 0
-    ids = rng.integers(3, 61, (2, 11))
+    if family == "vit":
+        (height, width), channels = options.get("image_size", (12, 12)), options.get("num_channels", 3)
+        images = rng.normal(size=(2, channels, height, width))
+        return ((images,), {}), {"pixel_values": images}, rng.integers(0, 3, 2)
+    pad = PADDING.get(family, 0)
+    ids = rng.integers(3, 60, (2, 11))
     mask = np.ones(ids.shape, bool)
     mask[1, slice(4) if left and "Sequence" not in architecture else slice(7, None)] = False
     ids[~mask] = pad
     given = {"input_ids": ids, "attention_mask": mask.astype(int)}
-    if family in ("bert", "distilbert") or pad:
+    if family in STARTS:
+        start = np.hstack([np.full((2, 1), STARTS[family]), rng.integers(3, 60, (2, 7))])
+        targets = rng.integers(0, 61, start.shape)
+        return ((ids, start), {"source_mask": mask}), given | {"decoder_input_ids": start}, targets
+    if family in ("bert", "distilbert", "modernbert") or pad:
         segments = None
         if family == "bert":
             segments = given["token_type_ids"] = rng.integers(0, 3, ids.shape)
@@ -128,10 +149,6 @@ def batch(family, architecture, left=False):
         count = next((n for name, n in classes.items() if architecture.endswith(name)), 61)
         targets = rng.integers(0, count, len(ids) if count == 3 else ids.shape)
         return ((ids, mask, segments), {}), given, targets if count == 3 else np.where(mask, targets, -1)
-    if family == "t5":
-        start = np.hstack([np.zeros((2, 1), int), rng.integers(2, 61, (2, 7))])
-        targets = rng.integers(0, 61, start.shape)
-        return ((ids, start), {"source_mask": mask}), given | {"decoder_input_ids": start}, targets
     given["position_ids"] = np.maximum(mask.cumsum(-1) - 1, 0)
     return ((ids, mask), {}), given, np.where(mask, rng.integers(0, 61, ids.shape), -1)
 
@@ -139,7 +156,9 @@ def batch(family, architecture, left=False):
 @pytest.mark.parametrize("left", [False, True])
 def test_logits_and_every_gradient(checkpoint, tmp_path, left):
     folder, architecture, family = checkpoint
-    errors = compare(folder, architecture, *batch(family, architecture, left), tmp_path)
+    options = json.loads((folder / "config.json").read_text())
+    options = options if isinstance(options.get("image_size"), list) else {}
+    errors = compare(folder, architecture, *batch(family, architecture, left, **options), tmp_path)
     worst = max(errors, key=errors.get)
     assert errors[worst] < 1e-9, worst          # key biases have a gradient of zero, up to rounding
     assert errors["logits"] < 1e-12
@@ -162,7 +181,9 @@ def test_transformers_reads_our_export(checkpoint, tmp_path, dtype, libraries):
         changed = parameter.data + 0.1 * rng.normal(size=parameter.data.shape)
         parameter.data = changed.astype(np.float32)         # transformers reads some weights in float32, whatever it is told
     save_pretrained(model, tmp_path / "out")
-    inputs, given, targets = batch(family, architecture)
+    options = json.loads((folder / "config.json").read_text())
+    options = options if isinstance(options.get("image_size"), list) else {}
+    inputs, given, targets = batch(family, architecture, **options)
     read, info = getattr(transformers, architecture).from_pretrained(tmp_path / "out", output_loading_info=True)
     assert not any(info[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
     assert read.dtype == getattr(torch, dtype)
@@ -191,7 +212,7 @@ def test_greedy_text(name, tmp_path, libraries):
 
 @pytest.mark.parametrize("architecture, family", [
     ("BertModel", "bert"), ("RobertaModel", "roberta"), ("DistilBertModel", "distilbert"), ("CamembertModel", "camembert"),
-    ("XLMRobertaModel", "xlm-roberta")])
+    ("XLMRobertaModel", "xlm-roberta"), ("ModernBertModel", "modernbert")])
 @pytest.mark.parametrize("named", ["its own class", "masked words", "classes"])
 def test_an_encoder_without_a_head(architecture, family, named, tmp_path, libraries):
     """config.json may name a class with a head, whose weights the files do not have."""
@@ -210,7 +231,9 @@ def test_an_encoder_without_a_head(architecture, family, named, tmp_path, librar
     assert (tmp_path / "again" / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("architecture, family", [("GPT2Model", "gpt2"), ("LlamaModel", "llama"), ("T5Model", "t5")])
+@pytest.mark.parametrize("architecture, family", [
+    ("GPT2Model", "gpt2"), ("LlamaModel", "llama"), ("T5Model", "t5"), ("Qwen3Model", "qwen3"), ("GPTNeoXModel", "gpt_neox"),
+    ("Gemma3TextModel", "gemma3_text"), ("BartModel", "bart")])
 def test_names_without_a_prefix(architecture, family, tmp_path):
     folder = write_tiny(tmp_path / "checkpoint", architecture, family, tie_word_embeddings=True)
     model = load_pretrained(folder)

@@ -1,8 +1,8 @@
 """Formulas of the parts of current models that consist of no other components."""
 
-from ...layers import (BiasedUnembedding, ClassToken, Identity, SeparateSinusoids, SinkSoftmax, SoftCap, SymmetricWindow,
+from ...layers import (Bias, ClassToken, Identity, Patches, SeparateSinusoids, SinkSoftmax, SoftCap, SymmetricWindow,
                        UnitOffsetRMSNorm)
-from .layers import position_of_token, unembedding
+from .layers import position_of_token
 from .normalization import top_of_row
 from .writers import lines, spells
 
@@ -56,12 +56,11 @@ def symmetric_window(op):
     yield f"dscores[..., t, j] = dy[..., t, j] if {near} else 0"
 
 
-@spells(BiasedUnembedding)
-def biased_unembedding(op):
-    y, *gradients = unembedding(op)
-    yield f"{y} + bias[v]"
-    yield from gradients
-    yield "dbias[v] = sum(..., dy[..., v])"
+@spells(Bias)
+def bias(op):
+    yield "y[..., i] = x[..., i] + bias[i]"
+    yield "dx[...] = dy[...]"
+    yield "dbias[i] = sum(..., dy[..., i])"
 
 
 @spells(SeparateSinusoids)
@@ -79,3 +78,12 @@ def class_token(op):
     yield "y[..., t, c] = weight[c] if t == 0 else x[..., t - 1, c]"
     yield "dweight[c] = sum(..., dy[..., 0, c])"
     yield "dx[..., t, c] = dy[..., t + 1, c]"
+
+
+@spells(Patches)
+def patches(op):
+    """Entry k of patch n is a pixel of channel k // (p q), in row k // q % p and column k % q of the patch."""
+    p, q = op.module.patch
+    op.name(p=p, q=q, columns=op.shape("x")[-1] // q)
+    yield "y[..., n, k] = x[..., k // (p * q), n // columns * p + k // q % p, n % columns * q + k % q]"
+    yield "dx[..., c, a, b] = dy[..., a // p * columns + b // q, (c * p + a % p) * q + b % q]"

@@ -14,6 +14,8 @@ NAMES = "q", "k", "v"
 
 def changes_of_attention(parts):
     """Yields the changes of q, k, v and the output of attention; those of one stack or one layer alone are rare."""
+    if not parts.attentions:
+        return
     for where, group in parts.groups:
         where = f" {where}" if where else ""
         for change in itertools.chain(orders(group, where), fused_heads(group, where), strided_heads(group, where),

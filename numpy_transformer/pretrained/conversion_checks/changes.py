@@ -89,7 +89,7 @@ def edited(edits):
 
     Parameters: edits : list of (object, attribute, new value)
     """
-    before = [(owner, name, vars(owner).get(name, ABSENT)) for owner, name, _ in edits]
+    before = [(owner, name, now(owner, name)) for owner, name, _ in edits]
     try:
         for owner, name, value in edits:
             if isinstance(value, Module):
@@ -104,8 +104,15 @@ def edited(edits):
                 setattr(owner, name, value)
 
 
+def now(owner, name):
+    """Returns what an attribute, or a property that can be set, is; ABSENT where the class has it."""
+    if isinstance(getattr(type(owner), name, None), property):
+        return getattr(owner, name)
+    return vars(owner).get(name, ABSENT)
+
+
 class Parts:
-    """The parts of a model that conversions get wrong, as lists.
+    """The parts of a model that conversions get wrong, as lists. Experts and latent attention are only left out as a whole.
 
     Attributes:
         stacks, blocks, attentions, feed_forwards, norms, embeddings, position_tables, relative : lists of modules
@@ -119,7 +126,7 @@ class Parts:
         self.stacks = self.all_of(Stack)
         self.blocks = self.all_of(Block)
         self.attentions = self.all_of(MultiHeadAttention)
-        self.feed_forwards = self.all_of((FeedForward, SwiGLU))
+        self.feed_forwards = [block.feed_forward for block in self.blocks if isinstance(block.feed_forward, (FeedForward, SwiGLU))]
         self.norms = self.all_of((LayerNorm, RMSNorm))
         self.embeddings = self.all_of(Embedding)
         self.position_tables = self.all_of(LearnedPositionalEmbedding)

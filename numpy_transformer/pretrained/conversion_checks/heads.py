@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ...layers.normed_linear import PerHead
 from ...layers.relative_bias import RelativePositionBias
 from ...layers.rotary import RotaryEmbedding
 from ...module import Parameter
@@ -13,6 +14,8 @@ PROJECTIONS = {"query": "q", "key": "k", "value": "v", "output": "the output mat
 
 def changes_of_heads(parts):
     """Yields the changes of the number of heads and of their grouping."""
+    if not parts.attentions:
+        return
     yield from numbers(parts)
     yield from tiled(parts.attentions)
     yield from orders_in_one_projection(parts.attentions)
@@ -25,7 +28,7 @@ def numbers(parts):
     d_head = first.query.d_out // heads
     for new, new_groups, new_d in ((heads // 2, groups // 2, 2 * d_head), (2 * heads, 2 * groups, d_head // 2)):
         fits = new_groups and new * new_d == heads * d_head and new_groups * new_d == groups * d_head
-        if not fits or (first.rotary is not None and new_d % 2):
+        if not fits or not can_rotate(parts, new_d):
             continue
         wanted = f"num_heads should be {new}, not {heads}"
         if groups != heads:
@@ -33,6 +36,13 @@ def numbers(parts):
         yield Change("number of heads", f"{new} heads of {new_d} features",
                      f"{wanted}: check the number of heads in config.json",
                      lambda new=new, new_groups=new_groups, new_d=new_d: with_heads(parts, new, new_groups, new_d))
+
+
+def can_rotate(parts, d_head):
+    """Returns True if heads of another width can have the rotary positions of the model, which are then those of whole heads."""
+    kinds = {type(attention.rotary) for attention in parts.attentions if attention.rotary is not None}
+    normed = any(isinstance(getattr(attention.query, "norm", None), PerHead) for attention in parts.attentions)
+    return not normed and kinds <= {RotaryEmbedding} and not (kinds and d_head % 2)
 
 
 def with_heads(parts, num_heads, num_kv_heads, d_head):

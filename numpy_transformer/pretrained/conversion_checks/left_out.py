@@ -83,4 +83,9 @@ def transform(parts):
         identity = Parameter(np.eye(layer.d_in, layer.d_out, dtype=layer.weight.data.dtype))
         yield generic("a sublayer left out", "the matrix before the output layer replaced by the identity",
                       HARMFUL.format(part="the matrix before the output layer"), lambda: [
-                          (layer, "weight", identity), *parts.replace(layer.bias, np.zeros_like(layer.bias.data))], rare=True)
+                          (layer, "weight", identity), *without_bias(parts, layer)], rare=True)
+
+
+def without_bias(parts, layer):
+    """Returns the edits that make the bias of a Linear zero; none if it has none."""
+    return [] if layer.bias is None else parts.replace(layer.bias, np.zeros_like(layer.bias.data))

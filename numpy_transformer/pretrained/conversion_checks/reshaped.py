@@ -6,6 +6,8 @@ from .changes import Change
 
 def changes_of_reshaped(parts):
     """Yields a change for each kind of matrix, then for those of attention, of the feed-forward layers, and for all."""
+    if not parts.attentions or not parts.feed_forwards:
+        return
     kinds = {name: [getattr(attention, name) for attention in parts.attentions]
              for name in ("query", "key", "value", "output")}
     feed_forward = {name: [getattr(layer, name) for layer in parts.feed_forwards]

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from ...layers.rotary import RotaryEmbedding
 from ..rotary_settings import frequencies as llama_frequencies
 from .changes import Change, reordered_outputs
 
@@ -15,9 +16,11 @@ LLAMA3 = {"rope_type": "llama3", "rope_theta": 500_000.0, "low_freq_factor": 1.0
 
 def changes_of_rotary(parts):
     """Yields the changes of a model with rotary positions; none for others."""
-    group = [attention for attention in parts.attentions if attention.rotary is not None]
-    if not group:
+    rotating = [attention for attention in parts.attentions if attention.rotary is not None]
+    if not rotating:
         return
+    first = rotary_of(rotating[0])
+    group = [attention for attention in rotating if rotary_of(attention) is first]      # some models have two kinds
     yield from pairings(group)
     yield from single_permutations(group)
     yield from speeds(group)
@@ -29,17 +32,30 @@ def pairs_order(width, heads, inverse):
     return np.argsort(halves) if inverse else halves
 
 
+def holder_of(attention):
+    """Returns what has the RotaryEmbedding as its attribute `rotary`: the attention, or what rotates a part of each head."""
+    holder = attention
+    while not isinstance(holder.rotary, RotaryEmbedding):
+        holder = holder.rotary
+    return holder
+
+
+def rotary_of(attention):
+    """Returns the RotaryEmbedding of an attention that rotates."""
+    return holder_of(attention).rotary
+
+
 def other_rotary(group, **attributes):
     """Returns the edits that give all attentions of the group one changed RotaryEmbedding."""
-    rotary = copy.copy(group[0].rotary)
+    rotary = copy.copy(rotary_of(group[0]))
     vars(rotary).update(attributes)
     rotary.build_tables(rotary.cos.dtype)
-    return [(attention, "rotary", rotary) for attention in group]
+    return [(holder_of(attention), "rotary", rotary) for attention in group]
 
 
 def pairings(group):
     """q and k are both in the order of the other pairing, or have been permuted once too often."""
-    interleaved = group[0].rotary.interleaved
+    interleaved = rotary_of(group[0]).interleaved
     here, there = ("neighbors", "halves") if interleaved else ("halves", "neighbors")
     yield Change("rotary pairing", f"q and k paired {'by halves' if interleaved else 'as neighbors'}",
                  "the rotary convention is wrong", lambda: other_rotary(group, interleaved=not interleaved))
@@ -87,7 +103,7 @@ def base_of(rotary):
 
 def speeds(group):
     """The pairs turn at other speeds, or the other way."""
-    rotary = group[0].rotary
+    rotary = rotary_of(group[0])
     angles = rotary.frequencies
     powers = -np.arange(0, rotary.d_head, 2) / rotary.d_head
     base = base_of(rotary)

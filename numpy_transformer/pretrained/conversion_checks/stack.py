@@ -128,7 +128,7 @@ def eps_of_norms(parts):
 
 def activations(parts):
     """Another activation in the feed-forward layers, or in the head of a masked language model."""
-    homes = [("the feed-forward layers", "activation", parts.feed_forwards)]
+    homes = [("the feed-forward layers", "activation", parts.feed_forwards)] if parts.feed_forwards else []
     if isinstance(getattr(parts.model, "activation", None), (ReLU, GELU, SiLU)):
         homes.append(("the head", "activation of the head", [parts.model]))
     for place, topic, owners in homes:
@@ -157,6 +157,8 @@ def gates(parts):
 def hidden_features(parts):
     """The hidden features of gate, up and down are in different orders, or gate and up were fused in another way."""
     layers = parts.feed_forwards
+    if not layers:
+        return
     features = np.arange(layers[0].up.d_out)
     orders = {"in reverse order": features[::-1], "moved up by one": np.roll(features, 1),
               "moved down by one": np.roll(features, -1)}

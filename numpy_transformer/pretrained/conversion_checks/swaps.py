@@ -23,7 +23,7 @@ def swapped(pairs, name):
 
 def outputs_of_attention(parts):
     """The output matrix and that of q, k or v are in each other's place."""
-    for name in PROJECTIONS:
+    for name in PROJECTIONS if parts.attentions else ():
         pairs = [(getattr(attention, name), attention.output) for attention in parts.attentions]
         if all(one.weight.data.shape == two.weight.data.shape for one, two in pairs):
             yield Change("output of attention swapped", f"the {name} and output matrices of attention swapped",
@@ -33,14 +33,17 @@ def outputs_of_attention(parts):
 
 def biases(parts):
     """The biases of attention's output and of the feed-forward layer are in each other's place."""
-    pairs = [(block.attention.output, block.feed_forward.down) for block in parts.blocks]
-    if all(one.bias is not None and two.bias is not None for one, two in pairs):
+    pairs = [(block.attention.output, block.feed_forward.down) for block in parts.blocks
+             if block.feed_forward in parts.feed_forwards]
+    if pairs and all(one.bias is not None and two.bias is not None for one, two in pairs):
         yield Change("biases swapped", "the biases of attention's output and of `down` swapped",
                      "these biases were taken for each other", lambda: swapped(pairs, "bias"), rare=True)
 
 
 def feed_forward(parts):
     """`up` (or the gate) and `down` of the feed-forward layers are in each other's place, transposed or reshaped to fit."""
+    if not parts.feed_forwards:
+        return
     fits = {"transposed": lambda weight: weight.T, "reshaped": lambda weight: weight.reshape(weight.shape[::-1])}
     for name in ("up", "gate") if hasattr(parts.feed_forwards[0], "gate") else ("up",):
         for done, fitted in fits.items():
