@@ -80,11 +80,12 @@ class RevisableText:
     def logits(self, ids, count=1):
         """Returns the logits (count, V) of what follows each of the latest `count` tokens of ids (a list).
 
-        Only one is possible for a text of more than max_len tokens.
+        If ids has more than max_len tokens, each of these must have max_len - 1 or more before it.
         """
         max_len = self.model.max_len
         if len(ids) > max_len:                              # the window slides, so all positions change
-            return self.model(np.array([ids[-max_len:]]))[0, -1:]
+            ends = range(len(ids) - count + 1, len(ids) + 1)
+            return self.model(np.array([ids[end - max_len:end] for end in ends]))[:, -1]
         kept = min(same_beginning(self.ids, ids), len(ids) - count)
         self.cache.shorten(kept)
         self.ids = list(ids)

@@ -76,7 +76,8 @@ def speculative_decode(model: LanguageModel, draft: Any, ids: Sequence[int], cou
 
     ids = result.ids
     while count > 0:
-        wanted = min(guesses, count - 1, model.max_len - len(ids))          # one more token follows the guesses
+        room = model.max_len - len(ids)                     # up to max_len tokens with the cache, then in windows
+        wanted = min(guesses, count - 1, room if room > 0 else guesses)     # one more token follows the guesses
         guessed, q = draft.propose(ids, wanted, probabilities, rng) if wanted > 0 else ([], None)
         texts = [ids + guessed[:n] for n in range(len(guessed) + 1)]
         p = probabilities(text.logits(texts[-1], len(texts)), texts)
