@@ -12,15 +12,12 @@
 # (both: speculative decoding); Gloeckle et al. 2024 (several heads).
 
 # %% The distributions of a model and of a draft
-import copy
-
 import numpy as np
 from matplotlib.figure import Figure
 
 import numpy_transformer as nt
 from numpy_transformer.course import claim, drawing, figure, lesson, predict, show, show_source
 from numpy_transformer.data import CharTokenizer, TextWindows, builtin_text
-from numpy_transformer.decoding.speculative import verify as package_verify
 
 lesson.start(__name__)
 rng = np.random.default_rng(28)
@@ -69,17 +66,18 @@ missing = np.maximum(p - q, 0)
 claim("the sum of what is missing is the probability of a rejection",
       [abs(missing.sum() - (1 - np.minimum(p, q).sum())) < 1e-15, abs(np.mean(~accepted) - missing.sum()) < 0.01],
       f"{missing.sum():.2f}; measured {np.mean(~accepted):.3f}")
-RULES = {"accept, or draw from max(0, p - q)": np.where(accepted, guesses, rng.choice(8, DRAWS, p=missing / missing.sum())),
+r = missing / missing.sum()
+RULES = {"accept, or draw from max(0, p - q)": np.where(accepted, guesses, rng.choice(8, DRAWS, p=r)),
          "accept, or draw from p": np.where(accepted, guesses, rng.choice(8, DRAWS, p=p)),
          "accept always": guesses}
 for name, tokens in RULES.items():
     distance, limit = chi_squared(np.bincount(tokens, minlength=8), p)
     right = name.endswith("q)")
-    claim(f"{name}: the tokens are {'' if right else 'not '}distributed as p", distance < limit if right else distance > 10 * limit,
-          f"chi-squared {distance:.1f}, limit {limit:.1f}")
-exact = np.minimum(p, q) + missing.sum() * p
-claim("the formula says how wrong it is to draw from p",
-      abs(np.bincount(RULES["accept, or draw from p"], minlength=8) / DRAWS - exact).max() < 0.01, "error of a frequency below 0.01")
+    claim(f"{name}: the tokens are {'' if right else 'not '}distributed as p",
+          distance < limit if right else distance > 10 * limit, f"chi-squared {distance:.1f}, limit {limit:.1f}")
+wrong = np.bincount(RULES["accept, or draw from p"], minlength=8) / DRAWS
+claim("drawing from p after a rejection gives min(p, q) + P(rejection) p",
+      abs(wrong - np.minimum(p, q) - missing.sum() * p).max() < 0.01)
 
 # %% [markdown]
 # ## 2. How many tokens does one call give?
@@ -104,16 +102,17 @@ def tokens_per_call(a, k):
 for a, k in ((0.5, 2), (0.6, 4), (0.9, 8)):
     hits = rng.random((20_000, k)) < a
     tokens = 1 + np.cumprod(hits, axis=1).sum(1)        # the product is 0 from the first rejection on
-    claim(f"a = {a}, k = {k}: a call gives (1 - a^(k+1)) / (1 - a) tokens",
-          abs(tokens.mean() / tokens_per_call(a, k) - 1) < 0.03, f"{tokens.mean():.2f}, formula {tokens_per_call(a, k):.2f}")
+    E = tokens_per_call(a, k)
+    claim(f"a = {a}, k = {k}: a call gives (1 - a^(k+1)) / (1 - a) tokens", abs(tokens.mean() / E - 1) < 0.03,
+          f"{tokens.mean():.2f}, formula {E:.2f}")
 
 # %% [markdown]
 # ## 3. Heads that look further ahead
 #
 # The draft may be a smaller model, or even no model: text often repeats itself, and an **n-gram** draft copies what
 # followed the latest tokens when they last occurred. A third way trains the model to guess. The blocks of the model are
-# its trunk. On top of the trunk stand n heads, one block each, and all share the output layer. Head i learns the token i
-# + 1 places later:
+# its trunk. On top of the trunk stand n heads, one block each, and all share the output layer. Head i learns the token
+# i + 1 places later:
 #
 #     z = trunk(x)        y_i = head_i(z)        dz = Σ_i head_i.backward(dy_i)        dx = trunk.backward(dz)
 #
@@ -124,7 +123,7 @@ for a, k in ((0.5, 2), (0.6, 4), (0.9, 8)):
 # %% Three heads on a trunk of one block, forward and backward
 blocks = [nt.DecoderBlock(12, 2, 20, 0.0, rng=rng).astype(np.float64) for _ in range(4)]
 x, dy, mask = rng.standard_normal((2, 5, 12)), rng.standard_normal((2, 3, 5, 12)), nt.causal_mask(5)
-trunk, *heads = copy.deepcopy(blocks)
+trunk, *heads = blocks
 z = trunk(x, mask)
 y = np.stack([head(z, mask) for head in heads], axis=1)
 # y = np.stack([head(z, mask) for head in heads], axis=1)
@@ -132,21 +131,20 @@ dz = sum(head.backward(dy[:, i]) for i, head in enumerate(heads))
 # z = trunk(x, mask)
 dx = trunk.backward(dz)
 show_source(nt.MultiTokenStack.forward, nt.MultiTokenStack.backward)
-stack = nt.MultiTokenStack(nt.Stack(blocks[:1]), blocks[1:])
+stack = nt.MultiTokenStack(trunk, heads)
 claim("nt.MultiTokenStack returns this y and this dx",
       [np.allclose(stack(x, mask), y, 1e-12, 1e-12), np.allclose(stack.backward(dy), dx, 1e-12, 1e-12)])
 claim("finite differences and the complex step confirm it", nt.gradcheck(stack, x, mask, directions=2).ok)
 
 # %% A model with three heads and a small model learn the same text
-WIDTH, HEADS, LONGEST = 64, 3, 256
-text = builtin_text()
-tokenizer = CharTokenizer(text)
-windows = TextWindows(tokenizer.encode(text), WIDTH, batch_size=8, seed=28)
+WIDTH, HEADS = 64, 3
+tokenizer = CharTokenizer(builtin_text())
+windows = TextWindows(tokenizer.encode(builtin_text()), WIDTH, batch_size=8, seed=28)
 V, held_out = tokenizer.vocab_size, windows.held_out
 
 
 def ordinary(d_model, blocks):
-    return nt.CausalLanguageModel(V, d_model, 4, blocks, max_len=LONGEST, positions="rotary", norm_layer="rms", rng=28)
+    return nt.CausalLanguageModel(V, d_model, 4, blocks, max_len=256, positions="rotary", norm_layer="rms", rng=28)
 
 
 def with_heads():
@@ -175,14 +173,13 @@ def train(make, heads, steps, lr):
 
 
 several, small = train(with_heads, HEADS, 900, 0.003), train(lambda: ordinary(24, 1), 1, 300, 0.01)
-stack = several.decoder
-model = nt.LanguageModel(several.embedding, nt.Stack([*stack.trunk.blocks, stack.heads[0]], stack.norm), several.output,
-                         max_len=LONGEST).eval()
+first = nt.Stack(several.decoder.blocks[:2], several.decoder.norm)              # the trunk and head 0
+model = nt.LanguageModel(several.embedding, first, several.output, max_len=256).eval()
 (ids,), following = windows.validation()[0]
 log_p = nt.LogSoftmax().eval()(several(ids))
 losses = [-np.take_along_axis(log_p[:, i, :WIDTH - i], following[:, i:, None], -1).mean() for i in range(HEADS)]
 small_loss = nt.CrossEntropyLoss()(small(ids), following)
-print("  validation loss of the heads:", *(f"{loss:.2f}" for loss in losses), f"and of the small model: {small_loss:.2f}")
+print("  validation loss of the heads:", *(f"{loss:.2f}" for loss in losses), f"small model {small_loss:.2f}")
 claim("head 0 on the trunk is an ordinary model", np.allclose(model(ids), several(ids)[:, 0], 1e-9, 1e-9))
 claim("each head predicts less well than the one before it", np.diff(losses) > 0.1)
 claim("the small model predicts the next token less well than head 0", small_loss > losses[0] + 0.1)
@@ -195,10 +192,10 @@ claim("the small model predicts the next token less well than head 0", small_los
 #
 # With a cache (lesson 12b), a call reads only what is new: the latest token and the guesses. Afterwards the cache holds
 # keys and values of rejected guesses, and has to go back to the tokens that remain. Otherwise later tokens attend to
-# guesses that are not in the text, and their positions are too large. Both mistakes have been published (`numpy-transformer zoo
-# rejected-tokens-stay`).
+# guesses that are not in the text, and their positions are too large. Both mistakes have been published
+# (`numpy-transformer zoo rejected-tokens-stay` and `rejected-tokens-count-as-positions`).
 #
-# Greedy decoding is the case in which p has a single 1. Then a guess is accepted if it is the model's most likely token.
+# In greedy decoding, p has a single 1, and a guess is accepted if it is the model's most likely token.
 
 # %% Our loop without a cache, and the package's with one
 def distributions(model, ids, temperature):
@@ -230,18 +227,19 @@ def speculate(model, draft, ids, count, k, temperature, rng):
 
 
 own = nt.MultiTokenDraft(several)
-DRAFTS = {"small model": (model, nt.ModelDraft(small)), "n-grams": (model, nt.NGramDraft(V)), "further heads": (own, own)}
+small_draft = nt.ModelDraft(small)
+DRAFTS = {"small model": (model, small_draft), "n-grams": (model, nt.NGramDraft(V)), "further heads": (own, own)}
 prompts = [held_out[start:start + 40].tolist() for start in range(0, 6000, 1000)]
 show_source(nt.KeyValueCache.shorten)
 for temperature in (0, 1):
     ours = speculate(model, small, prompts[0], 60, 4, temperature, np.random.default_rng(1))
-    theirs = nt.speculative_decode(model, nt.ModelDraft(small), prompts[0], 60, 4, temperature, rng=np.random.default_rng(1))
+    theirs = nt.speculative_decode(model, small_draft, prompts[0], 60, 4, temperature, rng=np.random.default_rng(1))
     claim(f"temperature {temperature}: nt.speculative_decode writes the text of our loop", theirs.ids == ours)
 plain, greedy = [nt.generate(model, prompt, 60, temperature=0) for prompt in prompts], {}
 for name, (target, draft) in DRAFTS.items():
     results = [nt.speculative_decode(target, draft, prompt, 60, temperature=0) for prompt in prompts]
     greedy[name] = 60 * len(results) / sum(result.calls for result in results)
-    claim(f"{name}: greedy text is the same, token for token", [result.ids == ids for result, ids in zip(results, plain)],
+    claim(f"{name}: greedy text is the same, token for token", [result.ids for result in results] == plain,
           f"{greedy[name]:.1f} tokens per call")
 
 # %% [markdown]
@@ -251,10 +249,10 @@ for name, (target, draft) in DRAFTS.items():
 
 # %% Three tokens in a row have the distribution of the model
 def random_model(seed):
-    model, rng = nt.CausalLanguageModel(4, 8, 2, 1, max_len=8, rng=seed).astype(np.float64).eval(), np.random.default_rng(seed)
+    model, rng = nt.CausalLanguageModel(4, 8, 2, 1, max_len=8).astype(np.float64), np.random.default_rng(seed)
     for parameter in model.parameters():
         parameter.data = 0.4 * rng.standard_normal(parameter.data.shape)
-    return model
+    return model.eval()
 
 
 class WrongDraft(nt.ModelDraft):
@@ -281,11 +279,12 @@ for draft in (nt.ModelDraft(tiny_draft), WrongDraft(tiny_draft)):
 # %% [markdown]
 # ## 5. When do guesses pay?
 #
-# **In multiply-adds, never.** A call reads k + 1 tokens and gives E ≤ k + 1 of them. The products with the matrices are
-# computed for rejected guesses, too, and the draft has its own.
+# **In multiply-adds, never.** A call reads k + 1 tokens and gives E ≤ k + 1 of them. The products with the matrices
+# are computed for rejected guesses, too, and the draft has its own.
 #
-# **In calls, nearly always.** On a large machine, the time of a call with few tokens is that of reading all weights from
-# memory once, however many tokens share them. If a step of the draft takes c times as long as a call of the model, then
+# **In calls, nearly always.** On a large machine, the time of a call with few tokens is that of reading all weights
+# from memory once, however many tokens share them. If a step of the draft takes c times as long as a call of the model,
+# then
 #
 #     speedup = E / (1 + k c) = (1 - a^(k+1)) / ((1 - a) (1 + k c))
 #
@@ -293,20 +292,26 @@ for draft in (nt.ModelDraft(tiny_draft), WrongDraft(tiny_draft)):
 # grow, so that there is a best k.
 
 # %% Tokens per call of the three drafts, the formula, and multiply-adds
-predict("a = 0.8, and the draft is free (c = 0). What is the limit of the speedup for large k?", 5, why="1 / (1 - 0.8).")
-best = {(a, c): max(range(1, 40), key=lambda k: tokens_per_call(a, k) / (1 + k * c)) for a in (0.6, 0.8) for c in (0.05, 0.2)}
+predict("a = 0.8, and the draft is free (c = 0). What is the limit of the speedup for large k?", 5,
+        why="1 / (1 - 0.8).")
+
+
+def speedup(a, k, c):
+    return tokens_per_call(a, k) / (1 + k * c)
+
+
+best = {(a, c): max(range(1, 40), key=lambda k: speedup(a, k, c)) for a in (0.6, 0.8) for c in (0.05, 0.2)}
 print("  best k:", *(f"{k} for a = {a}, c = {c};" for (a, c), k in best.items()))
 claim("a better draft may guess more, and a more expensive one less",
       [best[0.8, c] > best[0.6, c] for c in (0.05, 0.2)] + [best[a, 0.05] > best[a, 0.2] for a in (0.6, 0.8)])
-claim("with a < c, no k pays", [tokens_per_call(0.2, k) < 1 + 0.25 * k for k in range(1, 40)])
+claim("with a < c, no k pays", [speedup(0.2, k, 0.25) < 1 for k in range(1, 40)])
 
 
-def matrices(*parts):                       # multiply-adds per token: one for each entry of a matrix
-    return sum(parameter.data.size for part in parts for parameter in part.parameters() if parameter.data.ndim == 2)
+def matrices(model):                        # multiply-adds per token: one for each entry of a matrix
+    return sum(parameter.data.size for parameter in model.parameters() if parameter.data.ndim == 2)
 
 
-COSTS = {"small model": (matrices(model), matrices(small)), "n-grams": (matrices(model), 0),
-         "further heads": (matrices(several) + (HEADS - 1) * V * 48, 0)}
+alone, draft_cost = matrices(model), {"small model": matrices(small), "n-grams": 0, "further heads": 0}
 GUESSES = (1, 2, 4, 8)
 picture = Figure(figsize=(10, 4.5), layout="constrained")
 left, right = picture.subplots(1, 2)
@@ -317,34 +322,33 @@ for name, (target, draft) in DRAFTS.items():
         results = [nt.speculative_decode(target, draft, prompt, 120, k, rng=28) for prompt in prompts]
         calls = [pair for result in results for pair in zip(result.proposed, result.accepted)]
         proposed, accepted = np.sum(calls, 0)
-        tokens = 120 * len(prompts)
-        measured.append(tokens / len(calls))
-        cost.append((COSTS[name][0] * (proposed + len(calls)) + COSTS[name][1] * proposed) / (COSTS["n-grams"][0] * tokens))
+        measured.append(120 * len(prompts) / len(calls))
+        per_token = alone if target is model else matrices(several) + (HEADS - 1) * V * 48      # and further outputs
+        cost.append((per_token * (proposed + len(calls)) + draft_cost[name] * proposed) / (alone * 120 * len(prompts)))
     a = accepted / sum(m + (m < n) for n, m in calls)                   # of the guesses that were verified
-    print(f"  {name}: tokens per call", *(f"{x:.2f}" for x in measured), f"with k = {GUESSES[:len(measured)]}; a = {a:.2f}")
-    print("    multiply-adds per token, in those of the model alone:", *(f"{x:.2f}" for x in cost))
+    print(f"  {name}, a = {a:.2f}: for k = {GUESSES[:len(measured)]}", *(f"{x:.2f}" for x in measured), "per call")
+    print("    multiply-adds per token, in those without a draft:", *(f"{x:.2f}" for x in cost))
     claim(f"{name}: fewer calls than tokens, but more multiply-adds", [min(measured) > 1, min(cost) > 1])
     line, = left.plot(GUESSES[:len(measured)], measured, "o", label=f"{name}, a = {a:.2f}")
     if name == "small model":
-        left.plot(range(1, 9), [tokens_per_call(a, k) for k in range(1, 9)], color=line.get_color(), label="formula for this a")
+        left.plot(range(1, 9), [tokens_per_call(a, k) for k in range(1, 9)], color=line.get_color(), label="formula")
         expected = [tokens_per_call(a, k) for k in GUESSES]
         claim("the formula is right within 15% for the small model", abs(np.array(measured) / expected - 1) < 0.15)
         for c in (0.02, 0.1, 0.3, 0.8):
-            right.plot(range(1, 17), [tokens_per_call(a, k) / (1 + k * c) for k in range(1, 17)], label=f"c = {c}")
-        right.set(title=f"Speedup by the formula for a = {a:.2f}", xlabel="guesses k", ylabel="speedup", ylim=(0, 2.9),
-                  xticks=range(1, 17, 3))
+            right.plot(range(1, 17), [speedup(a, k, c) for k in range(1, 17)], label=f"c = {c}")
+        right.set(title=f"Speedup by the formula for a = {a:.2f}", xlabel="guesses k", ylabel="speedup",
+                  ylim=(0, 2.9), xticks=range(1, 17, 3))
 left.set(title="Tokens per call of the model, sampled text", xlabel="guesses k", ylabel="tokens per call")
 right.axhline(1, color="0.6", linestyle=":")
-left.legend()
-right.legend(ncols=2, loc="upper right")
+left.legend(), right.legend(ncols=2, loc="upper right")
 figure("tokens_per_call", picture)
 claim("n-grams: greedy text takes fewer calls than sampled text", greedy["n-grams"] > 1.2 * measured_by["n-grams"][2])
 
 # %% [markdown]
 # The formula assumes that each guess is accepted with the same probability a. In a text, easy and difficult places
 # alternate, so it is only about right. The n-grams are rarely right in sampled text of such a small model. Its greedy
-# text soon repeats itself, so there they are right more often. This says little about n-grams in the texts of large models,
-# or where a model is asked to copy a part of its prompt.
+# text soon repeats itself, so there they are right more often. This says little about n-grams in the texts of large
+# models, or where a model is asked to copy a part of its prompt. The multiply-adds leave out attention and the prompt.
 #
 # DeepSeek-V3's modules for further tokens are not independent: each also sees the token just before the one that it
 # predicts (`nt.SequentialTokenBlock`). The command `numpy-transformer generate RUN --draft ngram` or `--draft
