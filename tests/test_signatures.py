@@ -54,6 +54,7 @@ SIGNATURES = {
     "Encoder": f"num_layers, {BLOCK}, final_norm=None",
     "Decoder": f"num_layers, {BLOCK}, cross_attention=False, final_norm=None",
     "CrossEntropyLoss": "label_smoothing=0.0, ignore_id=None", "BinaryCrossEntropyLoss": "",
+    "MultiTokenStack": "trunk, heads, norm=None", "SequentialTokenBlock": "block, projection, norm_h, norm_e",
     "LanguageModel": "embedding, decoder, output, positions=None, max_len=1024, dropout=0.0",
     "CausalLanguageModel": f'{TEXT_MODEL}, max_len=1024, dropout=0.0, rng=None, *, norm="pre", '
                            f'{SETTINGS.format("gelu", 1e-5)}, positions="learned", attention="plain", tie_weights=True, '
@@ -89,6 +90,8 @@ SIGNATURES = {
     "explore": "model, inputs, targets=None, criterion=None",
     "greedy_decode": "model, source, bos, eos, max_len",
     "beam_search": "model, source, bos, eos, max_len, beam=4, length_penalty=0.6, n_best=1",
+    "speculative_decode": "model, draft, ids, count, guesses=4, temperature=1.0, top_k=None, top_p=None, stop=()",
+    "ModelDraft": "model", "NGramDraft": "vocab_size, size=3", "MultiTokenDraft": "model",
     "generate": "model, ids, count, temperature=1.0, top_k=None, top_p=None"}
 
 

@@ -8,6 +8,7 @@ words.py, positions.py, recurrent.py        tokens and embeddings; positions; ne
 encoders.py, writing.py, decoding.py        what encoders, decoders and both together are used for
 tiles.py, machines.py, low_rank.py          attention in tiles; several machines; low-rank adaptation
 numbers.py                                  numbers of few bits
+guessing.py                                 tokens that are guessed and verified
 """
 
 import importlib
@@ -33,6 +34,7 @@ PLACES = {                                      # file -> its drawings
     "machines": ["ring", "sharding"],
     "low_rank": ["low_rank"],
     "numbers": ["small_numbers"],
+    "guessing": ["guess_and_verify"],
 }
 
 
