@@ -26,4 +26,5 @@ __all__ = ["CausalLanguageModel", "CrossAttentionDecoder", "CrossStack", "Decode
            "LanguageModel", "MaskedLanguageModel", "SequenceClassifier", "Stack", "TextEncoder", "TokenClassifier", "make_model",
            "transformer_2017"]
 
-__getattr__ = opens_on_first_use(__name__, {"ImageClassifier": "image_classifier"})     # which `import numpy_transformer` does not load
+# What `import numpy_transformer` does not load
+__getattr__ = opens_on_first_use(__name__, {"ImageClassifier": "image_classifier"})
