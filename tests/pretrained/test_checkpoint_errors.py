@@ -299,3 +299,30 @@ def test_rotary_frequencies_of_llama3():
     linear = rope_parameters({"rope_theta": 500.0, "rope_scaling": {"type": "linear", "factor": 4.0}})
     np.testing.assert_allclose(frequencies(16, linear)[0], np.array(theta) / 4, rtol=1e-14)
     assert frequencies(16, rope_parameters({"rope_theta": 500.0})) == (None, 1.0)
+
+
+@pytest.mark.parametrize("truncate", [True, False])
+def test_rotary_frequencies_of_yarn(truncate):
+    """Against the definition of the paper in a loop: a wave that turns more than 3 times within 40 tokens stays, one that turns
+    less than 0.4 times is divided by the factor.
+    """
+    from numpy_transformer.pretrained.rotary_settings import frequencies, rope_parameters
+
+    width, base, length, factor = 24, 500.0, 40, 5.0
+    expected = []
+    ends = [width * np.log(length / (2 * np.pi * turns)) / (2 * np.log(base)) for turns in (3.0, 0.4)]
+    if truncate:
+        ends = [np.floor(ends[0]), np.ceil(ends[1])]
+    for i in range(width // 2):
+        theta = base ** (-2 * i / width)
+        kept = min(max((ends[1] - i) / (ends[1] - ends[0]), 0), 1)
+        expected.append(kept * theta + (1 - kept) * theta / factor)
+    assert 0 < ends[0] < ends[1] < width / 2
+    scaling = {"rope_type": "yarn", "rope_theta": base, "factor": factor, "original_max_position_embeddings": length,
+               "beta_fast": 3.0, "beta_slow": 0.4, "truncate": truncate}
+    found, scale = frequencies(width, rope_parameters({"rope_parameters": scaling}))
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    assert scale == pytest.approx(0.1 * np.log(5) + 1, rel=1e-15)
+    for more, wanted in (({"attention_factor": 1.25}, 1.25), ({"factor": 0.5}, 1.0),
+                         ({"mscale": 0.5, "mscale_all_dim": 2.0}, (0.05 * np.log(5) + 1) / (0.2 * np.log(5) + 1))):
+        assert frequencies(width, rope_parameters({"rope_parameters": scaling | more}))[1] == pytest.approx(wanted, rel=1e-15)
