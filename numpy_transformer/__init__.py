@@ -31,14 +31,16 @@ if TYPE_CHECKING:
     from .checks import gradcheck
     from .course import exercise
     from .decoding import KeyValueCache, beam_search, generate, greedy_decode
+    from .decoding import ModelDraft, MultiTokenDraft, NGramDraft, speculative_decode
     from .explorer import explore
     from .inspection import influence, record
-    from .layers import (AbsorbedLatentAttention, Bias, ClampedSwiGLU, ClassToken, Identity, LatentAttention,
-                         LoRALinear, MixtureOfExperts, NormedLinear, NormedPositions, ParallelBlock, PartialRotary, Patches,
-                         PerHead, RescaledAttention, Router, ScaledRotary, SeparateSinusoids, Sequential, ShiftedPositions,
-                         SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm, add_lora,
-                         freeze, merge_lora, unfreeze)
-    from .models import ImageClassifier
+    from .layers import (AbsorbedLatentAttention, Bias, ClampedSwiGLU, ClassToken, Identity, LatentAttention, LoRALinear,
+                         MixtureOfExperts, NormedLinear, NormedPositions, ParallelBlock, PartialRotary, Patches, PerHead,
+                         QuantizedLinear, RescaledAttention, Router, ScaledRotary, SeparateSinusoids, Sequential,
+                         ShiftedPositions, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, StraightThroughLinear,
+                         UnitOffsetRMSNorm, add_lora, add_rounding, dequantize, freeze, merge_lora, quantize, round_to,
+                         stored_bytes, unfreeze)
+    from .models import ImageClassifier, MultiTokenStack, SequentialTokenBlock
     from .pretrained import load_pretrained, preset, save_pretrained
     from .tasks.runs import load_run
     from .tasks.saving import save_run
@@ -61,8 +63,10 @@ __all__ = [
     "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
     "CrossAttention", "FeedForward", "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
     "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",
+    "round_to", "StraightThroughLinear", "add_rounding", "QuantizedLinear", "quantize", "dequantize", "stored_bytes",
     # models/
     "Stack", "CrossStack", "Encoder", "Decoder", "CrossAttentionDecoder", "EncoderDecoder", "make_model", "transformer_2017",
+    "MultiTokenStack", "SequentialTokenBlock",
     "LanguageModel", "CausalLanguageModel", "TextEncoder", "SequenceClassifier", "TokenClassifier", "MaskedLanguageModel",
     "ImageClassifier",
     # training/
@@ -70,6 +74,7 @@ __all__ = [
     "average_checkpoints", "carry_over",
     # decoding/
     "greedy_decode", "generate", "beam_search", "KeyValueCache",
+    "speculative_decode", "ModelDraft", "NGramDraft", "MultiTokenDraft",
     # checks/, inspection/
     "gradcheck", "record", "influence",
     # pretrained/
@@ -84,6 +89,8 @@ __getattr__ = opens_on_first_use(__name__, {
     "ImageClassifier": "models",
     "Checkpoint": "training", "Trainer": "training", "average_checkpoints": "training", "carry_over": "training",
     "KeyValueCache": "decoding", "beam_search": "decoding", "generate": "decoding", "greedy_decode": "decoding",
+    "speculative_decode": "decoding", "ModelDraft": "decoding", "NGramDraft": "decoding", "MultiTokenDraft": "decoding",
+    "MultiTokenStack": "models", "SequentialTokenBlock": "models",
     "gradcheck": "checks", "influence": "inspection", "record": "inspection",
     "load_pretrained": "pretrained", "save_pretrained": "pretrained", "preset": "pretrained",
     "load_run": "tasks.runs", "save_run": "tasks.saving", "zoo": "zoo", "explore": "explorer", "exercise": "course.exercise"})

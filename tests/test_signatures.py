@@ -54,6 +54,7 @@ SIGNATURES = {
     "Encoder": f"num_layers, {BLOCK}, final_norm=None",
     "Decoder": f"num_layers, {BLOCK}, cross_attention=False, final_norm=None",
     "CrossEntropyLoss": "label_smoothing=0.0, ignore_id=None", "BinaryCrossEntropyLoss": "",
+    "MultiTokenStack": "trunk, heads, norm=None", "SequentialTokenBlock": "block, projection, norm_h, norm_e",
     "LanguageModel": "embedding, decoder, output, positions=None, max_len=1024, dropout=0.0",
     "CausalLanguageModel": f'{TEXT_MODEL}, max_len=1024, dropout=0.0, rng=None, *, norm="pre", '
                            f'{SETTINGS.format("gelu", 1e-5)}, positions="learned", attention="plain", tie_weights=True, '
@@ -71,6 +72,9 @@ SIGNATURES = {
                            f'{SETTINGS.format("gelu", 1e-6)}, positions="learned", num_segments=2',
     "LoRALinear": "linear, rank, alpha=None", "merge_lora": "model", "freeze": "model, *names",
     "add_lora": 'model, rank=8, targets=("query", "value"), alpha=None, trained=()', "unfreeze": "model, *names",
+    "round_to": "x, number_format", "StraightThroughLinear": "linear, rounding", "add_rounding": "model, rounding, targets=None",
+    "QuantizedLinear": "linear, bits=8, group=32", "quantize": "model, bits=8, group=32, targets=None",
+    "dequantize": "model", "stored_bytes": "model",
     "Module.load_state_dict": "self, state, copy=True, trained=False",
     "SGD": "parameters, lr, momentum=0.0", "Adam": "parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8",
     "AdamW": "parameters, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01, decay=None",
@@ -86,6 +90,8 @@ SIGNATURES = {
     "explore": "model, inputs, targets=None, criterion=None",
     "greedy_decode": "model, source, bos, eos, max_len",
     "beam_search": "model, source, bos, eos, max_len, beam=4, length_penalty=0.6, n_best=1",
+    "speculative_decode": "model, draft, ids, count, guesses=4, temperature=1.0, top_k=None, top_p=None, stop=()",
+    "ModelDraft": "model", "NGramDraft": "vocab_size, size=3", "MultiTokenDraft": "model",
     "generate": "model, ids, count, temperature=1.0, top_k=None, top_p=None"}
 
 

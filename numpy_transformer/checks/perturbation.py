@@ -127,7 +127,7 @@ def more_padding_changes_nothing(module, *inputs):
 
 @check("key-value cache", LanguageModel, EncoderDecoder)
 def cached_equals_uncached(module, *inputs):
-    """Decodes token by token and in two parts, each with a new cache, and then a part without a cache."""
+    """Decodes token by token and in two parts, each with a new cache, a part again after going back, and one without a cache."""
     module, inputs = prepared(module, inputs)
     module.eval()
     if isinstance(module, EncoderDecoder):
@@ -149,6 +149,8 @@ def cached_equals_uncached(module, *inputs):
         stops = np.cumsum(sizes)
         parts = [forward(stop - size, stop, cache=cache) for size, stop in zip(sizes, stops)]
         expect_close("output with a key-value cache", np.concatenate(parts, 1), whole, 1e-9)
+    cache.shorten(1)
+    expect_close("output with a cache that went back", forward(1, None, cache=cache), whole[:, 1:], 1e-9)
     expect_close("output without a cache, after calls with one", forward(0, 2), whole[:, :2])
 
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from ..layers import (GELU, BinaryCrossEntropyLoss, CrossEntropyLoss, Embedding, FeedForward, FirstToken, LayerNorm,
-                      LearnedPositionalEmbedding, Linear, LogSoftmax, ReLU, RMSNorm, SiLU, SinusoidalPositionalEncoding,
-                      Softmax, SwiGLU, Tanh, Unembedding)
+                      LearnedPositionalEmbedding, Linear, LogSoftmax, ReLU, QuantizedLinear, RMSNorm, SiLU,
+                      SinusoidalPositionalEncoding, Softmax, StraightThroughLinear, SwiGLU, Tanh, Unembedding)
 from .check import check, expect_close, prepared
 
 
@@ -82,6 +82,24 @@ def affine(linear, x):
 @reference("linear", Linear)
 def linear(module, x):
     return affine(module, x.astype(np.float64))
+
+
+@reference("quantized linear", QuantizedLinear)
+def quantized_linear(module, x):
+    """Multiplies each stored integer by the scale of its group, entry by entry."""
+    codes, largest = module.weight.codes, module.weight.largest
+    size = module.d_in // len(largest)
+    w = np.empty(codes.shape)
+    for i, j in np.ndindex(codes.shape):
+        w[i, j] = int(codes[i, j]) * float(largest[i // size, j]) / (2 ** (module.weight.bits - 1) - 1)
+    b = 0 if module.bias is None else module.bias.data
+    return np.stack([(x.astype(np.float64) * w[:, j]).sum(-1) for j in range(w.shape[1])], -1) + b
+
+
+@reference("straight-through linear", StraightThroughLinear)
+def straight_through_linear(module, x):
+    w = module.rounding(module.weight.data.astype(np.float64))
+    return np.stack([(x.astype(np.float64) * w[:, j]).sum(-1) for j in range(w.shape[1])], -1) + module.bias.data
 
 
 @reference("unembedding", Unembedding)

@@ -124,6 +124,15 @@ def relative(rng, **options):
     return layers.RelativePositionBias(4, 8, 6, rng=rng, **options)     # distances from 6 on share a bucket
 
 
+def quantized(rng, bits, group, bias=True):
+    return layers.QuantizedLinear(layers.Linear(D, F, bias, rng=rng), bits, group)
+
+
+def shifted(weight):
+    """Changes a weight, and has the derivative 1, which the straight-through estimator assumes of every rounding."""
+    return weight + 0.25
+
+
 def biased(attention, position_bias):
     return with_score_changes(attention, layers.PositionBias(position_bias))
 
@@ -220,6 +229,10 @@ SAMPLES = [
     Sample("Unembedding, with a factor",
            lambda rng: layers.Unembedding(layers.Embedding(V, D, rng=rng).weight, 0.3), sequence),
     Sample("LoRALinear", lambda rng: layers.LoRALinear(layers.Linear(D, F, rng=rng), 3, 6, rng), sequence),
+    Sample("QuantizedLinear", lambda rng: quantized(rng, 4, 3), sequence),
+    Sample("QuantizedLinear, 8 bits, one scale per column, no bias", lambda rng: quantized(rng, 8, None, bias=False), sequence),
+    Sample("LoRALinear, quantized", lambda rng: layers.LoRALinear(quantized(rng, 4, 6), 3, 6, rng), sequence),
+    Sample("StraightThroughLinear", lambda rng: layers.StraightThroughLinear(layers.Linear(D, F, rng=rng), shifted), sequence),
     Sample("Dropout", lambda rng: layers.Dropout(P, rng), sequence),
     Sample("ReLU", lambda rng: layers.ReLU(), sequence),
     Sample("GELU", lambda rng: layers.GELU(), sequence),
@@ -318,6 +331,11 @@ SAMPLES = [
     Sample("DecoderBlock, cross-attention, post-norm",
            lambda rng: layers.DecoderBlock(D, H, F, P, norm="post", cross_attention=True, rng=rng), with_memory, 3),
     Sample("Stack", lambda rng: models.Stack([block(rng), block(rng)], layers.RMSNorm(D)), masked, 3),
+    Sample("MultiTokenStack", lambda rng: models.MultiTokenStack(models.Stack([block(rng)]), [block(rng), block(rng)],
+                                                                 layers.RMSNorm(D)), masked, 3),
+    Sample("SequentialTokenBlock", lambda rng: models.SequentialTokenBlock(block(rng), layers.Linear(2 * D, D, False, rng),
+                                                                           layers.RMSNorm(D), layers.LayerNorm(D)),
+           lambda draw: (draw(B, T, D), draw(B, T, D), causal_mask(T)), 3),
     Sample("CrossStack", lambda rng: models.CrossStack([cross_block(rng), cross_block(rng)]), with_memory, 3),
     Sample("Encoder", lambda rng: models.Encoder(L, D, H, F, dropout=P, rng=rng), masked, 3),
     Sample("Encoder, post-norm", lambda rng: models.Encoder(L, D, H, F, dropout=P, norm="post", rng=rng), masked, 3),

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 from ..data import frame_source, marks, pad, read_prompt, unframe
-from ..decoding import beam_search, generate, greedy_decode
+from ..decoding import ModelDraft, NGramDraft, beam_search, generate, greedy_decode, speculative_decode
 from ..decoding.logit_changes import RepetitionPenalty
 from ..tasks.options import is_published
 from ..tasks.runs import PAIRS, load_run
@@ -44,6 +44,10 @@ def add_to_parser(commands):
                              f"({said('1, none')})")
     parser.add_argument("--stop", metavar="TEXT", help="stop before this text (default: none)")
     parser.add_argument("--seed", type=whole_number(0), default=1, help="seed of the sampling")
+    parser.add_argument("--draft", metavar="RUN.npz", help="a smaller model with the same tokenizer, or `ngram`, which repeats what "
+                                                           "followed the latest tokens before: it guesses tokens, and the model "
+                                                           "verifies several of them in one call, without a change of the "
+                                                           "distribution of texts")
 
     parser = add_command(commands, "translate", run_translate, help="translate with a trained encoder-decoder",
                          description="Print the target of each source, one per line.")
@@ -72,8 +76,12 @@ def run_generate(arguments):
     ids = start_of_text(tokens) if prompt is None else read_prompt(tokens, prompt).tolist()
     stop = [*one_token(tokens, arguments.stop), *getattr(tokens, "stop", [])]
     options, changes = generation_options(run, arguments, len(ids), getattr(tokens, "stop", []))
-    texts = generate(adapt_threads(run.model), [ids] * arguments.samples, stop=stop, rng=arguments.seed, changes=changes,
-                     **options)
+    options |= {"stop": stop, "changes": changes}
+    tokens_per_call = None
+    if arguments.draft is None:
+        texts = generate(adapt_threads(run.model), [ids] * arguments.samples, rng=arguments.seed, **options)
+    else:
+        texts, tokens_per_call = guess_and_verify(run, arguments.draft, ids, arguments.samples, arguments.seed, options)
     before = tokens.decode(ids)
     shown = before if hasattr(tokens, "begin") else prompt  # a published model's tokenizer may normalize the prompt
     for n, text in enumerate(texts):
@@ -84,6 +92,23 @@ def run_generate(arguments):
         if n:
             print("-" * 40)
         print(written if prompt is None else shown + written, flush=True)
+    if tokens_per_call is not None:
+        print(f"{tokens_per_call:.2f} tokens per call of the model", file=sys.stderr)
+
+
+def guess_and_verify(run, draft, ids, samples, seed, options):
+    """Returns (texts, tokens per call of the model); `draft` is "ngram" or the file of a run."""
+    guesser = NGramDraft(run.tokenizers[0].vocab_size) if draft == "ngram" else None
+    if guesser is None:
+        other = load_run(draft, "lm")
+        if other.meta["tokenizers"] != run.meta["tokenizers"]:
+            raise ValueError(f"{draft} has another tokenizer than {run.path}, so its guesses mean other tokens; train it on the same "
+                             "text with the same tokenizer, or use --draft ngram")
+        guesser = ModelDraft(other.model)
+    results = [speculative_decode(adapt_threads(run.model), guesser, ids, rng=stream, **options)
+               for stream in np.random.default_rng(seed).spawn(samples)]
+    return [result.ids for result in results], (sum(len(result.ids) - len(ids) for result in results)
+                                                / sum(result.calls for result in results))
 
 
 def generation_options(run, arguments, prompt, stops):

@@ -69,6 +69,21 @@ class KeyValueCache:
         """Returns the GrowingArray of this name, which is empty at first."""
         return self.arrays.setdefault(name, GrowingArray())
 
+    def shorten(self, length: int) -> None:
+        """Goes back to the first `length` tokens, as if later ones had never been seen; the memory of cross-attention stays.
+
+        Raises: ValueError for a length that the cache does not have.
+        """
+        if not 0 <= length <= self.length:
+            raise ValueError(f"length = {length}: the cache holds {self.length} tokens and can only forget the latest of them; "
+                             f"choose a length from 0 to {self.length}")
+        if self.length:
+            self.token_mask = self.token_mask[..., :length]
+        self.length = length
+        for name, growing in self.arrays.items():
+            if name.endswith((".keys", ".values")):         # those that `extend` appends to
+                growing.length = length
+
     def select(self, rows: np.ndarray) -> None:
         """Keeps these rows of the batch, in this order; a row may be named several times (beam search)."""
         if self.length:

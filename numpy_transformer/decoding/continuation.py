@@ -1,9 +1,14 @@
-"""Sequences that a model continues token by token: the common part of greedy decoding, sampling and beam search."""
+"""Sequences that a model continues: the common part of greedy decoding, sampling, beam and speculative decoding."""
 
 import numpy as np
 
 from ..argument_checks import check_integers
 from .cache import KeyValueCache
+
+
+def check_decodes(model):
+    if getattr(model, "remembering", False):
+        raise ValueError("a model decodes with dropout off and without remembering; call model.eval() first")
 
 
 class Continuation:
@@ -13,8 +18,7 @@ class Continuation:
     """
 
     def __init__(self, model, ids, cached):
-        if getattr(model, "remembering", False):
-            raise ValueError("a model decodes with dropout off and without remembering; call model.eval() first")
+        check_decodes(model)
         self.model = model
         self.ids = ids
         self.cache = KeyValueCache() if cached else None
@@ -59,6 +63,38 @@ class PromptContinuation(Continuation):
     def append(self, tokens):
         super().append(tokens)
         self.token_mask = np.concatenate([self.token_mask, np.ones((len(self.token_mask), 1), bool)], 1)
+
+
+class RevisableText:
+    """The logits of a LanguageModel for a text whose latest tokens may be replaced, such as guesses that were rejected.
+
+    What the text still has of the tokens before stays in the cache. The model sees only the latest max_len tokens.
+    """
+
+    def __init__(self, model):
+        check_decodes(model)
+        self.model = model
+        self.cache = KeyValueCache()
+        self.ids = []                                       # the tokens in the cache
+
+    def logits(self, ids, count=1):
+        """Returns the logits (count, V) of what follows each of the latest `count` tokens of ids (a list).
+
+        If ids has more than max_len tokens, each of these must have max_len - 1 or more before it.
+        """
+        max_len = self.model.max_len
+        if len(ids) > max_len:                              # the window slides, so all positions change
+            ends = range(len(ids) - count + 1, len(ids) + 1)
+            return self.model(np.array([ids[end - max_len:end] for end in ends]))[:, -1]
+        kept = min(same_beginning(self.ids, ids), len(ids) - count)
+        self.cache.shorten(kept)
+        self.ids = list(ids)
+        return self.model(np.array([ids[kept:]]), cache=self.cache)[0, -count:]
+
+
+def same_beginning(a, b):
+    """Returns how many tokens two lists have in common before the first that differs."""
+    return next((n for n, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
 
 
 class TargetContinuation(Continuation):

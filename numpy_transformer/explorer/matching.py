@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 
 from .origin import Computation, is_close, same_array, sum_to
-from .rearranging import find_joined, find_rearranged, find_selected, find_slice
+from .rearranging import find_joined, find_rearranged, find_selected, find_slice, find_stacked
 
 
 def find_value(array, scope, copies):
@@ -22,8 +22,8 @@ def find_value(array, scope, copies):
     return (find_equal(array, views) or find_rearranged(array, views) or find_sum(array, operands)
             or find_product(array, operands) or find_equal(array, values) or find_rearranged(array, values)
             or find_selected(array, values, scope.values) or find_slice(array, values)
-            or find_joined(array, values) or find_outside(array, scope) or find_sum_of_three(array, values)
-            or find_combination(array, values) or own_code(values, scope.parameters))
+            or find_joined(array, values) or find_stacked(array, values) or find_outside(array, scope)
+            or find_sum_of_three(array, values) or find_combination(array, values) or own_code(values, scope.parameters))
 
 
 def find_equal(array, values):

@@ -18,6 +18,8 @@ routers.py, experts.py                    which experts a token uses; a mixture 
 latent_attention.py                       keys and values that are computed from one narrow vector
 pooling.py                                one vector for a sequence
 frozen.py, lora.py                        weights that are not trained; small trained updates of them
+number_formats.py, straight_through.py    numbers of 16 and 8 bits; training with rounded weights
+quantization.py                           weights of 8 and 4 bits with scales
 initial_weights.py, erf.py, fast.py       distributions of initial weights; the error function; tricks for speed
 """
 
@@ -55,13 +57,16 @@ if TYPE_CHECKING:
     from .latent_attention import AbsorbedLatentAttention, LatentAttention
     from .lora import LoRALinear, add_lora, merge_lora
     from .normed_linear import NormedLinear, PerHead
+    from .number_formats import round_to
     from .parallel_block import ParallelBlock
     from .partial_rotary import PartialRotary, ScaledRotary
     from .patches import ClassToken, Patches
     from .position_variants import NormedPositions, SeparateSinusoids, ShiftedPositions
+    from .quantization import QuantizedLinear, dequantize, quantize, stored_bytes
     from .routers import Router, SigmoidRouter, SoftmaxRouter
     from .sinks import SinkSoftmax
     from .soft_cap import RescaledAttention, SoftCap
+    from .straight_through import StraightThroughLinear, add_rounding
     from .unit_offset_norm import UnitOffsetRMSNorm
 
 __all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAttention", "CrossAttentionBlock",
@@ -81,12 +86,15 @@ ON_FIRST_USE = {
     "latent_attention": ("AbsorbedLatentAttention", "LatentAttention"),
     "lora": ("LoRALinear", "add_lora", "merge_lora"),
     "normed_linear": ("NormedLinear", "PerHead"),
+    "number_formats": ("round_to",),
     "parallel_block": ("ParallelBlock",),
     "partial_rotary": ("PartialRotary", "ScaledRotary"),
     "patches": ("ClassToken", "Patches"),
     "position_variants": ("NormedPositions", "SeparateSinusoids", "ShiftedPositions"),
+    "quantization": ("QuantizedLinear", "dequantize", "quantize", "stored_bytes"),
     "routers": ("Router", "SigmoidRouter", "SoftmaxRouter"),
     "sinks": ("SinkSoftmax",),
     "soft_cap": ("RescaledAttention", "SoftCap"),
+    "straight_through": ("StraightThroughLinear", "add_rounding"),
     "unit_offset_norm": ("UnitOffsetRMSNorm",)}
 __getattr__ = opens_on_first_use(__name__, {name: file for file, names in ON_FIRST_USE.items() for name in names})

@@ -126,9 +126,10 @@ def check_can_be_trained(model: Module, parameters: list[Parameter]) -> None:
     """Raises ValueError if a layer that does not compute the gradient of its weight cannot become one that does."""
     chosen = set(map(id, parameters))
     for name, module in model.named_modules():
-        if getattr(module, "keeps_weight_frozen", False) and id(module.weight) in chosen:
+        remedy = getattr(module, "keeps_weight_frozen", "")
+        if remedy and id(module.weight) in chosen:
             raise ValueError(f"{name or 'the model'} is a {type(module).__name__}, whose weight stays frozen; call "
-                             "merge_lora(model) first to train it")
+                             f"{remedy} first to train it")
 
 
 def parameters_below(model: Module, name: str) -> list[Parameter]:

@@ -30,7 +30,7 @@ class LoRALinear(Module):
     Source: Hu et al. 2021, section 4.1, equation 3; A as in the published code (the paper draws it from a Gaussian).
     """
 
-    keeps_weight_frozen = True
+    keeps_weight_frozen = "merge_lora(model)"
 
     def __init__(self, linear: Linear, rank: int, alpha: float | None = None, rng: Seed = None) -> None:
         check_update(linear, rank, alpha)
@@ -80,7 +80,7 @@ class LoRALinear(Module):
         """Adds s A B to W, so that forward is as fast as that of a Linear; returns self. W is kept for unmerge."""
         if not self.is_merged:
             self._weight_before_merge = self.weight.data.copy()
-            self.weight.data += self.scale * (self.A.data @ self.B.data)
+            self.weight.data = self.weight.data + self.scale * (self.A.data @ self.B.data)
         return self
 
     def unmerge(self) -> "LoRALinear":
@@ -152,18 +152,27 @@ def add_lora(model: ThisModule, rank: int = 8, targets: str | Sequence[str] = ("
 def merge_lora(model: Module) -> Any:
     """Turns every LoRALinear into a Linear with the weight W + s A B; returns the model, in which nothing is frozen.
 
-    Raises: ValueError if the model has no LoRALinear.
+    Raises: ValueError if the model has no LoRALinear, or if weights are quantized, which would round W + s A B once more.
     """
     lora_layers = [module for _, module in model.named_modules() if isinstance(module, LoRALinear)]
     if not lora_layers:
         raise ValueError(f"{type(model).__name__} has no LoRALinear, so there is nothing to merge; see add_lora")
+    check_not_quantized(model)
     replace(model, {id(module): module.to_linear() for module in lora_layers})
     return unfreeze(model)
 
 
-def linears_called(model: Module, targets: str | Sequence[str]) -> list[Linear]:
-    """Returns a list of the Linears whose dotted name is one of the targets, or ends with one."""
-    linears = [(name, module) for name, module in model.named_modules() if isinstance(module, Linear) and name]
+def check_not_quantized(model: Module) -> None:
+    """Raises ValueError if weights are stored as integers."""
+    for name, module in model.named_modules():
+        if getattr(getattr(module, "weight", None), "bits", None):
+            raise ValueError(f"the weight of {name or 'the model'} is quantized, so W + s A B would be rounded once more; call "
+                             "dequantize(model) before merge_lora")
+
+
+def linears_called(model: Module, targets: str | Sequence[str], kinds: type | tuple[type, ...] = Linear) -> list[Any]:
+    """Returns a list of the Linears, or modules of other kinds, whose dotted name is one of the targets, or ends with one."""
+    linears = [(name, module) for name, module in model.named_modules() if isinstance(module, kinds) and name]
     if any(isinstance(module, LoRALinear) for _, module in model.named_modules()):
         raise ValueError(f"{type(model).__name__} has LoRA updates already; call merge_lora(model) before adding "
                          "others")

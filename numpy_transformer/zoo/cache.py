@@ -48,3 +48,32 @@ class CacheOutlivesItsPrompt(CausalLanguageModel):
         self._kept = cache or getattr(self, "_kept", None)
         fits = self._kept and not self.training and self._kept.length + np.shape(ids)[-1] <= self.max_len
         return super().forward(ids, mask, self._kept if fits else None)         # right: the given one
+
+
+@bug("rejected-tokens-stay", Source("ml-explore/mlx-lm", reference="issue 846; refused since pull request 1109"),
+     symptom="Without a draft everything is correct. With one, later tokens also see the guesses that were rejected.",
+     training="The losses are exactly the same, because training uses no cache.",
+     caught_by=("key-value cache",))
+class RejectedTokensStay(CausalLanguageModel):
+    """The model's cache cannot go back, and asking it to has no effect and gives no error"""
+
+    def forward(self, ids, mask=None, cache=None):
+        if cache is not None:
+            cache.shorten = lambda length: None             # right: it forgets the tokens from this length on
+        return super().forward(ids, mask, cache)
+
+
+@bug("rejected-tokens-count-as-positions",
+     Source("huggingface/transformers", reference="issue 30042, described in pull request 30068"),
+     symptom="Without a draft everything is correct. After the first guess that is rejected, the text differs from greedy text.",
+     training="The losses are exactly the same, because training uses no cache.",
+     caught_by=("key-value cache",), samples=("language model", "language model, rotary"))
+class RejectedTokensCount(CausalLanguageModel):
+    """Positions count every token that was ever read, also those that the cache has forgotten"""
+
+    def mask_and_positions(self, ids, mask, cache):
+        mask, positions = super().mask_and_positions(ids, mask, cache)
+        if cache is None:
+            return mask, positions
+        cache.read = getattr(cache, "read", 0) + ids.shape[-1]
+        return mask, None if positions is None else positions + cache.read - cache.length       # right: positions

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..checks.samples import TOKEN_MASK, B, S, Sample, T, padded
+from ..checks.samples import TOKEN_MASK, B, S, Sample, T, padded, shifted
+from ..layers import add_rounding, quantize
 from ..models import CausalLanguageModel, EncoderDecoder
 
 PAD, LETTERS, BOS, HALF, BATCH = 0, 8, 9, 6, 32
@@ -27,7 +28,11 @@ MODELS = (                                      # a bug is planted in the first 
                                                          rng=rng), translation),
     Sample("encoder-decoder, relative", lambda rng: EncoderDecoder(BOS + 1, BOS + 1, **SIZES, dropout=0.0,
                                                                    positions="relative", rng=rng), translation),
-    Sample("language model, alibi", language_model(positions="alibi"), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)))
+    Sample("language model, alibi", language_model(positions="alibi"), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
+    Sample("language model, quantized", lambda rng: quantize(language_model()(rng), 4, 6),
+           lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
+    Sample("language model, weights changed", lambda rng: add_rounding(language_model()(rng), shifted),
+           lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)))
 
 
 def batch(n, model, seed=0):

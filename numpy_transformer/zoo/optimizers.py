@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..layers import round_to
 from ..training import Adam, AdamW, NoamSchedule
 from .bug import HOBBY, bug
 
@@ -57,6 +58,19 @@ class CountsTensors(Adam):
     def step(self):
         self.t += len(self.parameters) - 1                  # right: 1 per step
         super().step()
+
+
+@bug("adam-weights-in-bfloat16",
+     symptom="An update of less than 2^-9 of a weight is lost, because the sum is rounded to the old weight.",
+     training="It ends where the correct model does, because the learning rate of the race is 0.01 and few updates are so "
+              "small.",
+     caught_by=("first step", "six steps, scalar reference"))
+class WeightsInBfloat16(Adam):
+    """The weights are kept in bfloat16, without a copy in float32 to which the updates are added"""
+
+    def update(self, w, g, m, v):
+        super().update(w, g, m, v)
+        w[:] = round_to(w, "bfloat16")                      # right: w stays in float32
 
 
 @bug("adamw-decay-in-the-gradient",

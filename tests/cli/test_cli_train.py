@@ -103,6 +103,24 @@ def test_a_text_is_generated_from_a_seed(capsys, folder):
     assert code == 0 and len(out) == 13
 
 
+def test_a_draft_guesses_and_the_greedy_text_is_the_same(capsys, folder, tmp_path):
+    def text(*options):
+        code, out, err = run(capsys, "generate", folder / "lm.npz", "--prompt", "the ", "--length", 40, *options)
+        assert code == 0
+        return out, err
+
+    plain, _ = text("--temperature", 0)
+    for draft in (folder / "lm.npz", "ngram"):
+        out, err = text("--temperature", 0, "--draft", draft)
+        assert out == plain and re.fullmatch(r"\d\.\d\d tokens per call of the model\n", err)
+        assert (err == "5.00 tokens per call of the model\n") == (draft != "ngram")         # the model itself is always right
+    assert text("--draft", "ngram", "--samples", 2, "--seed", 3) == text("--draft", "ngram", "--samples", 2, "--seed", 3)
+    assert text("--draft", "ngram", "--samples", 2)[0].count("-" * 40) == 1
+    code, _, _ = run(capsys, *LM, "--text", folder / "text.txt", "--tokenizer", "bpe", "--vocab-size", 260, "--out", tmp_path / "b.npz")
+    assert code == 0
+    assert "b.npz has another tokenizer than" in refused(capsys, "generate", folder / "lm.npz", "--draft", tmp_path / "b.npz")
+
+
 def test_prompts_come_through_a_pipe(capsys, folder, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("the fox"))
     code, out, _ = run(capsys, "generate", folder / "lm.npz", "--prompt", "-", "--length", 5)

@@ -12,7 +12,7 @@ from numpy_transformer.explorer.document import make_step
 from numpy_transformer.zoo import BUGS
 
 MODELS = [sample for sample in SAMPLES if hasattr(nt.models, sample.name.split(",")[0]) and
-          sample.name.split(",")[0] not in ("Encoder", "Decoder", "TextEncoder")]
+          sample.name.split(",")[0] not in ("Encoder", "Decoder", "TextEncoder", "SequentialTokenBlock")]
 IDS = np.array([[1, 2, 3, 1, 5, 6]])
 
 
@@ -64,6 +64,9 @@ def result_of(op):
     if op.kind == "weighted sum":
         v = arrays["v"].repeat(arrays["p"].shape[-3] // arrays["v"].shape[-3], -3)
         return np.einsum("bhts,bhsd->bhtd", arrays["p"], v)
+    if op.kind in ("concatenate", "stack"):
+        parts = [arrays[name] for name in op.inputs if name != "mask"]
+        return (np.stack if op.kind == "stack" else np.concatenate)(parts, op.numbers["axis"])
     x, shape = arrays["x"], op.outputs["y"].array.shape
     if op.label == "split heads":
         return np.stack(np.split(x, shape[-3], -1), -3)

@@ -10,8 +10,10 @@ from numpy_transformer.checks.samples import SAMPLES
 COMPOSITE = ("Attention", "FeedForward", "SwiGLU", "Block", "Stack", "Encoder", "Decoder", "Model", "Classifier", "make_model", "2017",
              "PositionBias", "Linear", "PerHead", "Sequential", "PartialRotary", "ScaledRotary", "Router", "Experts",
              "ShiftedPositions", "NormedPositions")
+UNKNOWN = ("StraightThroughLinear",)                # a function that is handed in decides what they compute
 LEAVES = [sample for sample in SAMPLES
-          if sample.name.startswith(("AttentionMask", "FlashAttention", "RelativePositionBias", "Linear", "LoRALinear"))
+          if sample.name.startswith(("AttentionMask", "FlashAttention", "RelativePositionBias", "Linear", "LoRALinear",
+                                  "QuantizedLinear"))
           or not sample.name.split(",")[0].endswith(COMPOSITE)]
 
 

@@ -132,6 +132,20 @@ def concatenate(op):
     yield f"y{index_of(letters)} = {text}"
 
 
+@spells("stack")
+def stack(op):
+    """Several arrays side by side along a new axis."""
+    letters = list(AXES[:len(op.shape("y"))])
+    axis = op.numbers["axis"]
+    own = letters.pop(axis)
+    text = ""
+    for at, name in reversed(list(enumerate(op.inputs))):
+        term = name + index_of(letters)
+        text = f"{term} if {own} == {at} else {text}" if text else term
+        yield f"d{name}{index_of(letters)} = dy{index_of([*letters[:axis], str(at), *letters[axis:]])}"
+    yield f"y{index_of([*letters[:axis], own, *letters[axis:]])} = {text}"
+
+
 @spells("reshape")
 def reshape(op):
     """Splitting and merging heads, another shape for the same numbers in the same order, or permuted axes."""

@@ -1,7 +1,7 @@
 """Formulas of the layers with a weight, of positions, dropout and activations."""
 
 from ...layers import (GELU, Dropout, Embedding, LearnedPositionalEmbedding, Linear, LoRALinear, ReLU, RotaryEmbedding,
-                       SiLU, SinusoidalPositionalEncoding, Tanh, Unembedding)
+                       SiLU, SinusoidalPositionalEncoding, StraightThroughLinear, Tanh, Unembedding)
 from .writers import lines, spells
 
 
@@ -23,6 +23,13 @@ def lora_linear(op):
     yield f"dx[..., i] = sum(o, dy[..., o] * weight[i, o]) + s * sum(r, {dyB} * A[i, r])"
     yield f"dA[i, r] = s * sum(..., x[..., i] * {dyB})"
     yield f"dB[r, o] = s * sum(..., {xA} * dy[..., o])"
+    yield "dbias[o] = sum(..., dy[..., o])"
+
+
+@spells(StraightThroughLinear)
+def straight_through(op):
+    """The rounding is any function, so y and dx have no formula."""
+    yield "dweight[i, o] = sum(..., x[..., i] * dy[..., o])"
     yield "dbias[o] = sum(..., dy[..., o])"
 
 

@@ -7,6 +7,8 @@ calculus.py, training.py                    backward on numbers and arrays, and 
 words.py, positions.py, recurrent.py        tokens and embeddings; positions; networks before the Transformer
 encoders.py, writing.py, decoding.py        what encoders, decoders and both together are used for
 tiles.py, machines.py, low_rank.py          attention in tiles; several machines; low-rank adaptation
+numbers.py                                  numbers of few bits
+guessing.py                                 tokens that are guessed and verified
 """
 
 import importlib
@@ -31,6 +33,8 @@ PLACES = {                                      # file -> its drawings
     "tiles": ["tiles"],
     "machines": ["ring", "sharding"],
     "low_rank": ["low_rank"],
+    "numbers": ["small_numbers"],
+    "guessing": ["guess_and_verify"],
 }
 
 

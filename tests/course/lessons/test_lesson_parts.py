@@ -10,7 +10,7 @@ from numpy_transformer.course import claim, predict, show, show_source
 from numpy_transformer.course.lessons import helpers
 from numpy_transformer.course.lessons.cells import cells, reading_minutes
 from numpy_transformer.course.lessons.files import (
-    LESSONS, full_number, lesson_number, lessons_in, prepared_by, what_is_next)
+    LESSONS, full_number, lesson_number, lessons_in, part_of, prepared_by, what_is_next)
 from numpy_transformer.course.lessons.wrapping import reflow
 from numpy_transformer.course.stages.table import STAGES
 from numpy_transformer.texts import ENGLISH
@@ -82,9 +82,10 @@ def test_source_is_shown_without_docstrings_below_its_name(capsys):
 
 
 @pytest.mark.parametrize("name, part, following", [
-    ("00_a", None, "00b"), ("00b_b", 1, "02c"), ("02c_c", 2, "11"), ("11_d", 3, "21"), ("21_e", 4, None)])
-def test_a_part_ends_with_its_test_and_the_course_with_that_of_the_last_part(tmp_path, name, part, following):
-    for file in ("00_a", "00b_b", "02c_c", "11_d", "21_e"):
+    ("00_a", None, "00b"), ("00b_b", 1, "02c"), ("02c_c", 2, "11"), ("11_d", 3, "21"), ("21_e", 4, "22"),
+    ("22_f", None, None)])
+def test_each_of_the_first_four_parts_ends_with_its_test(tmp_path, name, part, following):
+    for file in ("00_a", "00b_b", "02c_c", "11_d", "21_e", "22_f"):
         (tmp_path / f"{file}.py").touch()
     _, *test, last = what_is_next(tmp_path / f"{name}.py").splitlines()
     assert [line.endswith(f"exercise start my-exercises test{part}") for line in test] == [True] * (part is not None)
@@ -102,9 +103,11 @@ def test_a_lesson_ends_with_the_stages_that_it_prepares(tmp_path, number, said):
     assert what_is_next(tmp_path / f"{number}_a.py").splitlines()[0] == f"This lesson {said}"
 
 
-def test_only_six_lessons_prepare_no_stage_and_those_that_prepare_one_exist():
+def test_only_six_lessons_before_part_5_prepare_no_stage_and_those_that_prepare_one_exist():
     numbers = set(lessons_in(ROOT / "lessons"))
-    assert {number for number in numbers if not prepared_by(number)} == {"16", "17", "18", "20", "20b", "21"}
+    beyond = {number for number in numbers if not prepared_by(number)}
+    assert {number for number in beyond if part_of(number) < 5} == {"16", "17", "18", "20", "20b", "21"}
+    assert {number for number in numbers if part_of(number) == 5} <= beyond
     assert numbers >= {lesson for lessons in LESSONS.values() for lesson in lessons} and list(LESSONS) == list(STAGES)
 
 
