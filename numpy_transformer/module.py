@@ -139,11 +139,13 @@ class Module(Displayed):
         """Computes fixed tables (such as sinusoids) in `dtype`. Most components have none."""
 
     def named_state(self, trained: bool = False) -> list[tuple[str, Parameter]]:
-        """Returns a list of (dotted name, Parameter) of what is saved; with trained=True without the frozen parameters that a
-        file with all weights has, but with Constants, which training may change in other ways than by gradients.
+        """Returns a list of (dotted name, Parameter) of what is saved.
+
+        With trained=True, frozen parameters are left out, as they are in the file with which a run began. Constants stay:
+        training may change them in other ways than by gradients.
         """
-        return [(name, part) for name, part in self.named_parameters() if not (trained and is_frozen(part))
-                or isinstance(part, Constant)]
+        return [(name, part) for name, part in self.named_parameters()
+                if not trained or not is_frozen(part) or isinstance(part, Constant)]
 
     def state_dict(self, trained: bool = False) -> dict[str, np.ndarray]:
         """Returns copies of all parameters in a dict, by dotted name."""

@@ -1,4 +1,4 @@
-"""Images as sequences: an image is cut into patches, each of which becomes one vector, and a first vector stands for the whole."""
+"""Images as sequences: an image is cut into patches, and a first vector stands for the whole."""
 
 from collections.abc import Sequence
 
@@ -76,8 +76,8 @@ class ClassToken(Module):
     def forward(self, x: np.ndarray) -> np.ndarray:
         check_array(self, x)
         if x.ndim < 2 or x.shape[-1] != self.weight.data.size:
-            raise ValueError(f"{called()}wanted (B, T, d_model) with d_model = {self.weight.data.size}, got shape {x.shape}; add the "
-                             "missing axis with x[None]")
+            raise ValueError(f"{called()}wanted (B, T, d_model) with d_model = {self.weight.data.size}, got shape {x.shape}; add "
+                             "the missing axis with x[None]")
         self.remember()
         first = np.broadcast_to(self.weight.data, (*x.shape[:-2], 1, x.shape[-1]))
         return np.concatenate([first, x], axis=-2)

@@ -36,7 +36,7 @@ class ImageSettings(BlockSettings):
 
 
 class ImageClassifier(RebuildableModel):
-    """Classifies images: patches, a first vector for the whole image, positions, a Stack of Blocks, and the output at that vector.
+    """Classifies images: patches, a first vector for the whole image, positions, a Stack of Blocks, the output at that vector.
 
     Its parts are the attributes `patches`, `projection`, `class_token`, `positions`, `dropout`, `encoder`, `pool` and `output`.
 
@@ -77,8 +77,8 @@ class ImageClassifier(RebuildableModel):
 
     def forward(self, x: np.ndarray) -> np.ndarray:
         if np.shape(x)[-2:] != self.image:
-            raise ValueError(f"the model takes images of {self.image[0]} x {self.image[1]} pixels, got shape {np.shape(x)}; scale "
-                             "or crop them")
+            raise ValueError(f"the model takes images of {self.image[0]} x {self.image[1]} pixels, got shape {np.shape(x)}; "
+                             "scale or crop them")
         x = self.positions(self.class_token(self.projection(self.patches(x))))
         return self.output(self.pool(self.encoder(self.dropout(x))))
 

@@ -9,9 +9,9 @@ encoders            roberta.py, distilbert.py, modernbert.py; of images: vit.py
 encoder-decoders    bart.py, marian.py
 
 family.py has what they have in common, rotary_settings.py and windows.py what decoders have; registry.py finds the family of a
-checkpoint, and unsupported.py names what others need. safetensors.py, places.py, folder.py and llama2c.py find and read files, adapters.py merges LoRA updates;
-load.py and save.py put everything together. sentences.py and generation_config.py read how vectors and texts are
-made, and remarks.py says what is done in another way. presets.py builds each architecture at toy size.
+checkpoint, and unsupported.py names what others need. safetensors.py, places.py, folder.py and llama2c.py find and read files,
+adapters.py merges LoRA updates; load.py and save.py put everything together. sentences.py and generation_config.py read how
+vectors and texts are made, and remarks.py says what is done in another way. presets.py builds each architecture at toy size.
 conversion_checks/ tests a loaded model for mistakes of conversion.
 """
 

@@ -1,6 +1,7 @@
 """DeepSeek-V3 (DeepSeek-AI 2024): latent attention, and a mixture of experts with shared ones above the first blocks."""
 
-from ..layers import LatentAttention, Linear, MixtureOfExperts, NormedLinear, RescaledAttention, RMSNorm, Sequential, SigmoidRouter, SwiGLU
+from ..layers import (LatentAttention, Linear, MixtureOfExperts, NormedLinear, RescaledAttention, RMSNorm, Sequential,
+                      SigmoidRouter, SwiGLU)
 from . import llama
 from .family import activation
 from .llama import build_llama, make_family, settings_with
@@ -41,7 +42,7 @@ def settings(config, stored):
 
 
 def score_factor(rope):
-    """Returns the number by which scaled rotary positions make all scores larger, those of features that are not rotated too."""
+    """Returns the number by which scaled rotary positions make all scores larger, also those of features without rotation."""
     if rope["rope_type"] == "default" or not rope.get("mscale_all_dim"):
         return 1.0
     return yarn_scale(rope, rope["mscale_all_dim"]) ** 2

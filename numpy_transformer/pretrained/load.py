@@ -121,8 +121,12 @@ def describe_checkpoint(config, arrays, files):
 
 
 def sizes_of(arrays):
-    """Returns (numbers, arrays) of a checkpoint: no model is built for config.json that has many more."""
-    return sum(math.prod(entry.shape) for entry in arrays.entries.values()), len(arrays)
+    """Returns (numbers, arrays) of a checkpoint: no model is built for config.json that has many more. An array with three
+    axes may be a stack of those of all experts.
+    """
+    shapes = [entry.shape for entry in arrays.entries.values()]
+    stacked = sum(min(shape[0], math.prod(shape)) for shape in shapes if len(shape) == 3)
+    return sum(map(math.prod, shapes)), len(shapes) + stacked
 
 
 def new_model(family, model_class, options):

@@ -1,5 +1,5 @@
-"""ModernBERT (Warner et al. 2024): a pre-norm encoder with rotary positions, gated feed-forward layers, and windows on both sides
-in most blocks.
+"""ModernBERT (Warner et al. 2024): a pre-norm encoder with rotary positions, gated feed-forward layers, and windows on both
+sides in most blocks.
 
 One difference matters for fine-tuning alone. Where config.json has several rates of dropout, our model has none.
 """

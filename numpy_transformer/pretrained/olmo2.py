@@ -24,9 +24,9 @@ def build_olmo2(model_class, options, rng):
     """Returns a CausalLanguageModel whose blocks normalize what a sublayer adds, and not what it reads."""
     model = build_llama(model_class, options, rng)
     for block in model.decoder.blocks:
-        attention = block.attention
-        norm_queries_and_keys(attention, *(RMSNorm(linear.d_out, options["eps"]) for linear in (attention.query, attention.key)))
-        norm_outputs(block, *(RMSNorm(options["d_model"], options["eps"]) for _ in range(2)))
+        attention, eps = block.attention, options["eps"]
+        norm_queries_and_keys(attention, *(RMSNorm(linear.d_out, eps) for linear in (attention.query, attention.key)))
+        norm_outputs(block, *(RMSNorm(options["d_model"], eps) for _ in range(2)))
         block.norm1, block.norm2 = Identity(), Identity()
     return model
 

@@ -33,8 +33,8 @@ FAMILIES = {"gpt2": GPT2, "llama": LLAMA, "llama2.c": LLAMA, "mistral": MISTRAL,
             "gemma2": GEMMA2, "gemma3_text": GEMMA3_TEXT, "smollm3": SMOLLM3, "olmo2": OLMO2, "phi3": PHI3,
             "gpt_neox": GPT_NEOX, "gpt_oss": GPT_OSS, "mixtral": MIXTRAL, "qwen3_moe": QWEN3_MOE,
             "deepseek_v3": DEEPSEEK_V3, "bert": BERT,
-            "roberta": ROBERTA, "xlm-roberta": XLM_ROBERTA, "camembert": CAMEMBERT, "distilbert": DISTILBERT, "modernbert": MODERNBERT, "t5": T5,
-            "bart": BART, "marian": MARIAN, "vit": VIT}
+            "roberta": ROBERTA, "xlm-roberta": XLM_ROBERTA, "camembert": CAMEMBERT, "distilbert": DISTILBERT,
+            "modernbert": MODERNBERT, "t5": T5, "bart": BART, "marian": MARIAN, "vit": VIT}
 
 
 @dataclass
@@ -110,7 +110,8 @@ def check_numbers(options):
     """Raises ValueError unless the settings that no constructor checks are numbers in a sensible range."""
     settings = [("eps", options["eps"], 0, 1)]
     for rotary in (options, options.get("local", {}).get("rotary", {})):
-        settings += [("rope_base", rotary.get("rope_base", 10000.0), 1, 1e12), ("rope_factor", rotary.get("rope_factor", 1.0), 0, 100)]
+        settings += [("rope_base", rotary.get("rope_base", 10000.0), 1, 1e12),
+                     ("rope_factor", rotary.get("rope_factor", 1.0), 0, 100)]
         settings += [("rope_frequencies", value, 0, 1) for value in rotary.get("rope_frequencies") or ()]
     for name, value, lowest, highest in settings:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -164,7 +164,7 @@ def waves(count):
 
 def image_model(p, x):
     """A Vision Transformer of one block, with convolution as in its paper's code."""
-    patches = F.conv2d(x, p["patches.linear.weight"].T.reshape(D, 2, 3, 4), p["patches.linear.bias"], (3, 4)).flatten(2).mT
+    patches = F.conv2d(x, p["projection.weight"].T.reshape(D, 2, 3, 4), p["projection.bias"], (3, 4)).flatten(2).mT
     x = torch.cat([p["class_token.weight"].expand(B, 1, D), patches], 1) + p["positions.weight"]
     block = below(p, "encoder.blocks.0")
     h = F.layer_norm(x, (D,), block["norm1.gamma"], block["norm1.beta"], 1e-6)
@@ -196,16 +196,16 @@ CASES = {
                    lambda p, x: 2 * torch.tanh(linear(below(p, "parts.0"), x) / 2), X),
     "ClampedSwiGLU": (partial(nt.ClampedSwiGLU, D, D_FF, 0.8), partial(clamped, limit=0.8), X),
     "Identity": (nt.Identity, lambda p, x: x * 1, X),
-    "BiasedUnembedding": (lambda: nt.BiasedUnembedding(nt.Parameter(np.ones((11, D))), 0.3),
-                          lambda p, x: 0.3 * x @ p["weight"].T + p["bias"], X),
+    "Bias": (partial(nt.Bias, D), lambda p, x: x + p["bias"], X),
     "ShiftedPositions": (lambda: nt.ShiftedPositions(nt.LearnedPositionalEmbedding(9, D), 3),
                          lambda p, x: x + p["positions.weight"][3:3 + T], X),
     "NormedPositions": (lambda: nt.NormedPositions(nt.LearnedPositionalEmbedding(9, D), nt.LayerNorm(D)),
                         lambda p, x: F.layer_norm(x + p["positions.weight"][:T], (D,), p["norm.gamma"], p["norm.beta"]), X),
     "SeparateSinusoids": (partial(nt.SeparateSinusoids, D, 9), lambda p, x: x + waves(T), X),
     "ClassToken": (partial(nt.ClassToken, D), lambda p, x: torch.cat([p["weight"].expand(B, 1, D), x], 1), X),
-    "PatchEmbedding": (partial(nt.PatchEmbedding, 2, (3, 4), D), lambda p, x: F.conv2d(
-        x, p["linear.weight"].T.reshape(D, 2, 3, 4), p["linear.bias"], (3, 4)).flatten(2).mT, IMAGES),
+    "Patches": (partial(nt.Patches, 2, (3, 4)), lambda p, x: F.unfold(x, (3, 4), stride=(3, 4)).mT, IMAGES),
+    "Patches and Linear": (lambda: nt.Sequential(nt.Patches(2, (3, 4)), nt.Linear(24, D)), lambda p, x: F.conv2d(
+        x, p["parts.1.weight"].T.reshape(D, 2, 3, 4), p["parts.1.bias"], (3, 4)).flatten(2).mT, IMAGES),
     "Router": (partial(nt.Router, D, E, K), chosen_softmax, TOKENS),
     "SoftmaxRouter": (partial(nt.SoftmaxRouter, D, E, K), softmax_kept, TOKENS),
     "SigmoidRouter": (partial(nt.SigmoidRouter, D, E, K, 2.5), partial(sigmoid_gates, factor=2.5), TOKENS),

@@ -87,5 +87,6 @@ def test_a_model_of_images_is_for_python(capsys, command, tmp_path):
 
 
 def test_info_tells_experts_and_windows(capsys):
-    assert ("sliding windows of 3 tokens in 1 block, mixtures of 4 experts, 2 for each token" in succeed(capsys, "info", SMALL / "gpt_oss"))
+    printed = succeed(capsys, "info", SMALL / "gpt_oss")
+    assert "sliding windows of 3 tokens in 1 block, mixtures of 4 experts, 2 for each token" in printed
     assert "mixtures of 6 experts, 3 for each token" in succeed(capsys, "info", SMALL / "deepseek_v3")

@@ -124,7 +124,8 @@ def theirs(folder, architecture):
     import transformers
 
     model_class = getattr(transformers, architecture)
-    model = model_class.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager", experts_implementation="eager")
+    model = model_class.from_pretrained(folder, dtype=torch.float64, attn_implementation="eager",
+                                        experts_implementation="eager")
     for part in model.modules():
         if isinstance(part, torch.nn.Embedding):
             part.padding_idx = None             # it would leave out the gradient of one token

@@ -20,8 +20,8 @@ LLAMA = {"model_type": "llama", "hidden_size": 12, "num_hidden_layers": 2, "num_
          "rope_theta": 10000.0}
 GEMMA = LLAMA | {"hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 5, "sliding_window": 8,
                  "tie_word_embeddings": True}
-SEQUENCES = {"d_model": 12, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 3, "decoder_attention_heads": 3,
-             "encoder_ffn_dim": 20, "decoder_ffn_dim": 20, "max_position_embeddings": 40, "scale_embedding": False}
+SEQUENCES = {"d_model": 12, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 3,
+             "decoder_attention_heads": 3, "encoder_ffn_dim": 20, "decoder_ffn_dim": 20, "max_position_embeddings": 40, "scale_embedding": False}
 CONFIGS = {
     "gpt2": {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 12, "n_layer": 2, "n_head": 3,
              "n_positions": 48, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "bos_token_id": 0,

@@ -180,3 +180,13 @@ def test_names_counts_and_states_with_and_without_frozen_parameters():
     np.testing.assert_array_equal(model.embedding.weight.data, before)
     with pytest.raises(ValueError, match="unknown: embedding.weight"):
         model.load_state_dict(model.state_dict(), trained=True)
+
+
+def test_a_constant_is_saved_with_what_is_trained_and_stays_frozen():
+    router = nt.SigmoidRouter(6, 4, 2, rng=0)
+    router.correction.data = np.arange(4.0)
+    assert [name for name, _ in router.named_parameters(trained=True)] == ["linear.weight"]
+    state = nt.freeze(router).state_dict(trained=True)
+    assert list(state) == ["correction"] and nt.unfreeze(router).correction.frozen
+    other = nt.SigmoidRouter(6, 4, 2, rng=1).load_state_dict(router.state_dict(trained=True), trained=True)
+    np.testing.assert_array_equal(other.correction.data, np.arange(4))

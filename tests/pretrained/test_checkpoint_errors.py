@@ -103,14 +103,16 @@ CASES = {
     "no decoder": ("t5", weights(lambda a: [a.pop(name) for name in [*a] if name.startswith("decoder.")]),
                    r"have no decoder \(28 arrays are missing, such as decoder.block.0"),
     "a head without a name": ("bert", edit(architectures=["BertModel"]), "some belong to a head that config.json does not"),
-    "a newer family": ("llama", edit(model_type="gemma3"), "'gemma3', which uses an encoder of images beside the model of texts "),
-    "layers of unknown types": ("gemma2", edit(layer_types=["full_attention", "chunked_attention"]), "chunked_attention; this package"),
+    "a newer family": ("llama", edit(model_type="gemma3"), "'gemma3', which uses an encoder of images beside "),
+    "layers of unknown types": ("gemma2", edit(layer_types=["full_attention", "chunked_attention"]),
+                                "chunked_attention; this package supports"),
     "sizes of two stacks": ("bart", edit(decoder_ffn_dim=20), "encoder_ffn_dim = 12 and decoder_ffn_dim = 20; "),
-    "embeddings of two languages": ("marian", edit(share_encoder_decoder_embeddings=False), "an encoder with an embedding of its own"),
+    "embeddings of two languages": ("marian", edit(share_encoder_decoder_embeddings=False),
+                                    "an encoder with an embedding of its own"),
     "weights in four bits": ("gpt_oss", edit(quantization_config={"quant_method": "mxfp4"}), "quantized weights"),
     "both directions": ("gemma3", edit(use_bidirectional_attention=True), "a decoder without a causal mask"),
     "long texts": ("phi3", edit(rope_parameters={"rope_type": "longrope"}), "one list of factors for short texts"),
-    "factor of yarn": ("llama-yarn", edit(rope_parameters={"rope_type": "yarn", "factor": 0}), "does not describe a llama model"),
+    "factor of yarn": ("llama-yarn", edit(rope_parameters={"rope_type": "yarn", "factor": 0}), "does not describe a llama"),
     "attention factor": ("llama-yarn", edit(rope_parameters={"rope_type": "yarn", "factor": 2, "attention_factor": -1.0}),
                          "gives rope_factor = -1.0, wanted a number above 0"),
     "images": ("vit", edit(image_size=7), "a multiple of 2, a multiple of 2"),
@@ -297,3 +299,30 @@ def test_rotary_frequencies_of_llama3():
     linear = rope_parameters({"rope_theta": 500.0, "rope_scaling": {"type": "linear", "factor": 4.0}})
     np.testing.assert_allclose(frequencies(16, linear)[0], np.array(theta) / 4, rtol=1e-14)
     assert frequencies(16, rope_parameters({"rope_theta": 500.0})) == (None, 1.0)
+
+
+@pytest.mark.parametrize("truncate", [True, False])
+def test_rotary_frequencies_of_yarn(truncate):
+    """Against the definition of the paper in a loop: a wave that turns more than 3 times within 40 tokens stays, one that turns
+    less than 0.4 times is divided by the factor.
+    """
+    from numpy_transformer.pretrained.rotary_settings import frequencies, rope_parameters
+
+    width, base, length, factor = 24, 500.0, 40, 5.0
+    expected = []
+    ends = [width * np.log(length / (2 * np.pi * turns)) / (2 * np.log(base)) for turns in (3.0, 0.4)]
+    if truncate:
+        ends = [np.floor(ends[0]), np.ceil(ends[1])]
+    for i in range(width // 2):
+        theta = base ** (-2 * i / width)
+        kept = min(max((ends[1] - i) / (ends[1] - ends[0]), 0), 1)
+        expected.append(kept * theta + (1 - kept) * theta / factor)
+    assert 0 < ends[0] < ends[1] < width / 2
+    scaling = {"rope_type": "yarn", "rope_theta": base, "factor": factor, "original_max_position_embeddings": length,
+               "beta_fast": 3.0, "beta_slow": 0.4, "truncate": truncate}
+    found, scale = frequencies(width, rope_parameters({"rope_parameters": scaling}))
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    assert scale == pytest.approx(0.1 * np.log(5) + 1, rel=1e-15)
+    for more, wanted in (({"attention_factor": 1.25}, 1.25), ({"factor": 0.5}, 1.0),
+                         ({"mscale": 0.5, "mscale_all_dim": 2.0}, (0.05 * np.log(5) + 1) / (0.2 * np.log(5) + 1))):
+        assert frequencies(width, rope_parameters({"rope_parameters": scaling | more}))[1] == pytest.approx(wanted, rel=1e-15)

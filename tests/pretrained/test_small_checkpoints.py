@@ -5,14 +5,19 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from helpers.small_checkpoints import FLOAT32, SIZES, SMALL
 
 import numpy_transformer as nt
-from numpy_transformer.pretrained import build_model, class_and_options, load_pretrained, remarks, rules, save_pretrained
-from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
+from numpy_transformer.module import unfilled
+from numpy_transformer.pretrained import (Origin, build_model, class_and_options, load_pretrained, remarks, rules,
+                                          save_pretrained)
+from numpy_transformer.pretrained.load import sizes_of
+from numpy_transformer.pretrained.registry import describe_config
+from numpy_transformer.pretrained.safetensors import TensorEntry, TensorFile, write_safetensors
 
 
 def call(model, name, values):
@@ -91,6 +96,65 @@ def changed_folder(family, folder, change):
     arrays = dict(TensorFile(folder / "model.safetensors"))
     write_safetensors(folder / "model.safetensors", change(arrays))
     return folder
+
+
+YARN = {"rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "beta_fast": 2.0,
+                         "beta_slow": 0.5}, "rope_theta": 100.0}
+OLDER_CONFIGS = {                               # what else published files say, in the place of options that are left out
+    "llama-yarn": YARN,
+    "qwen3": {"rope_theta": 1000.0, "layer_types": ...},
+    "gemma2": {"rope_theta": 10000.0, "layer_types": ..., "hidden_act": "gelu_pytorch_tanh", "cache_implementation": "hybrid",
+               "tie_word_embeddings": ...},
+    "gemma3": {"rope_theta": 1000.0, "rope_local_base_freq": 100.0, "rope_scaling": {"rope_type": "linear", "factor": 8.0},
+               "layer_types": ..., "_sliding_window_pattern": ..., "sliding_window_pattern": 2},
+    "smollm3": {"rope_theta": 300.0, "no_rope_layers": ..., "no_rope_layer_interval": 2, "layer_types": ...},
+    "olmo2": {"rope_theta": 10000.0},
+    "phi3": {"rope_theta": 100.0, "partial_rotary_factor": 0.5, "rope_scaling": None},
+    "gpt_neox": {"rotary_emb_base": 100, "rotary_pct": 0.5},
+    "gpt_oss": YARN | {"rope_scaling": YARN["rope_scaling"] | {"truncate": False}, "layer_types": ...},
+    "mixtral": {},
+    "qwen3_moe": {"num_local_experts": ..., "num_experts": 4, "mlp_only_layers": [], "decoder_sparse_step": 2},
+    "deepseek_v3": YARN | {"rope_scaling": YARN["rope_scaling"] | {"mscale": 0.7, "mscale_all_dim": 1.3}},
+    "modernbert": {"global_rope_theta": 1000.0, "local_rope_theta": 100.0, "layer_types": ...},
+}
+
+
+@pytest.mark.parametrize("name", OLDER_CONFIGS)
+def test_config_json_as_published(name, tmp_path):
+    """Version 5 of transformers has collected the rotary settings in one dict, and writes out which block is of which type."""
+    folder = changed_folder(name, tmp_path / "older", lambda arrays: arrays)
+    config = json.loads((folder / "config.json").read_text()) | {"rope_parameters": ...} | OLDER_CONFIGS[name]
+    (folder / "config.json").write_text(json.dumps({key: value for key, value in config.items() if value is not ...}))
+    values = np.load(SMALL / name / "values.npz")
+    logits = call(load_pretrained(folder, np.float64), name, values)
+    np.testing.assert_array_equal(logits, call(load_pretrained(SMALL / name, np.float64), name, values))
+
+
+def test_a_stack_of_experts_counts_as_many_arrays():
+    """gpt-oss-20b: 24 blocks of 32 experts have 4,900 parameters in 411 arrays."""
+    sizes = {"num_hidden_layers": 24, "num_local_experts": 32, "layer_types": None}
+    config = json.loads((SMALL / "gpt_oss" / "config.json").read_text()) | sizes
+    model_class, options = describe_config(config, {})
+    model = build_model("gpt_oss", model_class, options, 0)
+    model.origin = Origin("gpt_oss", config, options=options)
+    entries = {rule.theirs: TensorEntry("F32", rule.shape, 0, 0) for rule in rules(model)}
+    assert len(entries) == 411 and len(model.parameters()) > 4900
+    with unfilled(*sizes_of(SimpleNamespace(entries=entries))):
+        build_model("gpt_oss", model_class, options)
+    hostile = {"x": TensorEntry("F32", (10 ** 12, 0, 0), 0, 0)}
+    assert sizes_of(SimpleNamespace(entries=hostile)) == (0, 1)
+
+
+def test_marian_files_with_the_table_of_sinusoids(tmp_path):
+    """It is not read, and saved again."""
+    table = {f"model.{side}.embed_positions.weight": np.full((9, 8), 7, np.float32) for side in ("encoder", "decoder")}
+    model = load_pretrained(changed_folder("marian", tmp_path / "older", lambda arrays: arrays | table), np.float64)
+    values = np.load(SMALL / "marian" / "values.npz")
+    np.testing.assert_allclose(call(model, "marian", values), values["logits"], rtol=0, atol=1e-12)
+    save_pretrained(model, tmp_path / "again")
+    saved = TensorFile(tmp_path / "again" / "model.safetensors")
+    assert set(saved) == {*TensorFile(SMALL / "marian" / "model.safetensors"), *table}
+    assert (saved["model.encoder.embed_positions.weight"] == 7).all()
 
 
 def older(arrays):

@@ -126,7 +126,8 @@ class Parts:
         self.stacks = self.all_of(Stack)
         self.blocks = self.all_of(Block)
         self.attentions = self.all_of(MultiHeadAttention)
-        self.feed_forwards = [block.feed_forward for block in self.blocks if isinstance(block.feed_forward, (FeedForward, SwiGLU))]
+        self.feed_forwards = [block.feed_forward for block in self.blocks
+                              if isinstance(block.feed_forward, (FeedForward, SwiGLU))]
         self.norms = self.all_of((LayerNorm, RMSNorm))
         self.embeddings = self.all_of(Embedding)
         self.position_tables = self.all_of(LearnedPositionalEmbedding)

@@ -39,7 +39,7 @@ def numbers(parts):
 
 
 def can_rotate(parts, d_head):
-    """Returns True if heads of another width can have the rotary positions of the model, which are then those of whole heads."""
+    """Returns True if heads of another width can have the rotary positions, and the norms of heads, of the model."""
     kinds = {type(attention.rotary) for attention in parts.attentions if attention.rotary is not None}
     normed = any(isinstance(getattr(attention.query, "norm", None), PerHead) for attention in parts.attentions)
     return not normed and kinds <= {RotaryEmbedding} and not (kinds and d_head % 2)

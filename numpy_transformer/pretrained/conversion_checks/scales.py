@@ -20,7 +20,8 @@ def changes_of_scales(parts):
 
 def scaled_parts(parts):
     """Yields (what it is called, the topic, modules with the attribute weight)."""
-    for name in ("query", "output") if parts.attentions else ():        # a factor of k is one of q, and a factor of v one of the output
+    # a factor of k is one of q, and a factor of v one of the output
+    for name in ("query", "output") if parts.attentions else ():
         yield f"the {name} matrix", "scale of a matrix", [getattr(attention, name) for attention in parts.attentions]
     for name in FEED_FORWARD:
         layers = [getattr(layer, name) for layer in parts.feed_forwards if hasattr(layer, name)]
