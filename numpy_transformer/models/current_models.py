@@ -53,7 +53,8 @@ def common(s: Any) -> dict[str, Any]:
 def gpt2(s: Any) -> dict[str, Any]:
     """Learned positions, LayerNorm and a plain feed-forward layer: what the other models depart from."""
     return {"model_type": "gpt2", "vocab_size": s.vocab_size, "n_embd": s.d_model, "n_head": s.num_heads,
-            "n_layer": s.num_layers, "n_inner": s.d_ff, "n_positions": s.max_len, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"}
+            "n_layer": s.num_layers, "n_inner": s.d_ff, "n_positions": s.max_len, "layer_norm_epsilon": 1e-5,
+            "activation_function": "gelu_new"}
 
 
 @entry("llama3", "LlamaForCausalLM", SIZES | GROUPS, "Grattafiori et al. 2024, section 3.2")
@@ -161,7 +162,8 @@ def deepseek_v3(s: Any) -> dict[str, Any]:
 def modernbert(s: Any) -> dict[str, Any]:
     """Every third block sees everything, the first one too; the others see `window` tokens, half of them on either side."""
     return {"model_type": "modernbert", "vocab_size": s.vocab_size, "hidden_size": s.d_model,
-            "num_attention_heads": s.num_heads, "num_hidden_layers": s.num_layers, "intermediate_size": s.d_ff, "max_position_embeddings": s.max_len,
+            "num_attention_heads": s.num_heads, "num_hidden_layers": s.num_layers, "intermediate_size": s.d_ff,
+            "max_position_embeddings": s.max_len,
             "local_attention": s.window, "global_attn_every_n_layers": 3, "pad_token_id": 0}
 
 
