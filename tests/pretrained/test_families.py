@@ -85,6 +85,7 @@ MODELS = {
                                                          "num_channels": 2}),
     "t5": ("T5ForConditionalGeneration", "t5", {}),
     "mt5": ("MT5ForConditionalGeneration", "mt5", {}),
+    "mt5, an output of its own": ("MT5ForConditionalGeneration", "mt5", {"num_decoder_layers": 3}),
     "t5 1.1": ("T5ForConditionalGeneration", "t5", UNTIED),
     "t5 1.1, saved by transformers 5": ("T5ForConditionalGeneration", "t5", UNTIED),
 }
@@ -101,7 +102,7 @@ def checkpoint(request, tmp_path):
     """(folder, architecture, family) of a tiny model that transformers has saved."""
     architecture, family, options = MODELS[request.param]
     folder = write_tiny(tmp_path / "checkpoint", architecture, family, **options)
-    if request.param.startswith("t5 1.1"):
+    if request.param.startswith("t5 1.1") or request.param.endswith("of its own"):
         untie(folder)
     if request.param.endswith("saved by transformers 5"):
         from transformers import T5ForConditionalGeneration
