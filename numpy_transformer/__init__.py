@@ -24,7 +24,7 @@ from .layers import *
 from .layers import ON_FIRST_USE
 from .models import *
 from .module import Module, Parameter
-from .training import SGD, Adam, AdamW, ConstantSchedule, CosineSchedule, NoamSchedule, clip_grad_norm
+from .training import SGD, Adam, AdamW, ConstantSchedule, CosineSchedule, NoamSchedule, WSDSchedule, clip_grad_norm
 
 if TYPE_CHECKING:
     from . import zoo
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from .pretrained import load_pretrained, preset, save_pretrained
     from .tasks.runs import load_run
     from .tasks.saving import save_run
-    from .training import Checkpoint, Trainer, average_checkpoints, carry_over
+    from .training import (Checkpoint, CombinedOptimizer, Muon, Trainer, apply_mup, average_checkpoints, carry_over,
+                           hidden_weights, linear_weights, muon_with_adamw, mup_groups)
 
 __version__ = "0.1.0"
 
@@ -71,7 +72,8 @@ __all__ = [
     "ImageClassifier",
     # training/
     "SGD", "Adam", "AdamW", "clip_grad_norm", "ConstantSchedule", "CosineSchedule", "NoamSchedule", "Trainer", "Checkpoint",
-    "average_checkpoints", "carry_over",
+    "average_checkpoints", "carry_over", "Muon", "muon_with_adamw", "CombinedOptimizer", "hidden_weights", "linear_weights",
+    "WSDSchedule", "apply_mup", "mup_groups",
     # decoding/
     "greedy_decode", "generate", "beam_search", "KeyValueCache",
     "speculative_decode", "ModelDraft", "NGramDraft", "MultiTokenDraft",
@@ -88,6 +90,8 @@ __getattr__ = opens_on_first_use(__name__, {
     **{name: "layers" for names in ON_FIRST_USE.values() for name in names},
     "ImageClassifier": "models",
     "Checkpoint": "training", "Trainer": "training", "average_checkpoints": "training", "carry_over": "training",
+    "Muon": "training", "muon_with_adamw": "training", "CombinedOptimizer": "training", "hidden_weights": "training",
+    "linear_weights": "training", "apply_mup": "training", "mup_groups": "training",
     "KeyValueCache": "decoding", "beam_search": "decoding", "generate": "decoding", "greedy_decode": "decoding",
     "speculative_decode": "decoding", "ModelDraft": "decoding", "NGramDraft": "decoding", "MultiTokenDraft": "decoding",
     "MultiTokenStack": "models", "SequentialTokenBlock": "models",

@@ -6,7 +6,8 @@ import numpy as np
 
 from ..data import BytePairTokenizer, CharTokenizer, SpacedTokenizer, WordTokenizer
 from ..layers import CrossEntropyLoss
-from ..training import AdamW, ConstantSchedule, CosineSchedule, NoamSchedule, Trainer
+from ..training import (AdamW, CombinedOptimizer, ConstantSchedule, CosineSchedule, Muon, NoamSchedule, Trainer, WSDSchedule,
+                        hidden_weights)
 from ..training.evaluation import evaluate
 from ..training.memory import available_memory
 from ..training.progress import Progress
@@ -14,7 +15,8 @@ from .options import is_published, model_of_run, options_of
 from .settings import SettingError
 
 BYTES_PER_PARAMETER = 16                        # weight, gradient and Adam's two means, in float32
-SCHEDULE_RATES = {"cosine": ("lr", "min_lr"), "noam": ("factor",), "constant": ("lr",)}
+MUON_RATE = 4                                   # how many times the rate of AdamW Muon has
+SCHEDULE_RATES = {"cosine": ("lr", "min_lr"), "noam": ("factor",), "constant": ("lr",), "wsd": ("lr", "min_lr")}
 
 
 class Task:
@@ -156,13 +158,25 @@ class Task:
     def make_trainer(self, model, comm=None):
         """Returns the Trainer that the settings describe; weight decay acts on matrices only."""
         s = self.settings
-        optimizer = AdamW(model.parameters(), s["lr"], (s["beta1"], s["beta2"]), s["eps"], s["weight_decay"],
-                          decay=lambda parameter: parameter.data.ndim > 1)
+        optimizer = self.make_optimizer(model)
         return Trainer(model, self.make_criterion(s["label_smoothing"]), optimizer, self.make_schedule(optimizer),
                        clip=s["clip"] or None, accumulate=s["accumulate"], workers=s["workers"], comm=comm)
 
+    def make_optimizer(self, model):
+        s = self.settings
+        hidden = hidden_weights(model) if s.get("optimizer") == "muon" else []         # older runs have no such setting
+        inside = {id(parameter) for parameter in hidden}
+        adamw = AdamW([parameter for parameter in model.parameters() if id(parameter) not in inside], s["lr"],
+                      (s["beta1"], s["beta2"]), s["eps"], s["weight_decay"], decay=lambda parameter: parameter.data.ndim > 1)
+        if not hidden:
+            return adamw
+        return CombinedOptimizer([adamw, Muon(hidden, MUON_RATE * s["lr"], weight_decay=s["weight_decay"])])
+
     def make_schedule(self, optimizer):
         s = self.settings
+        if s["schedule"] == "wsd":
+            decay = max(min(s["steps"] // 5, s["steps"] - s["warmup"]), 1)
+            return WSDSchedule(optimizer, s["lr"], s["min_lr"], s["warmup"], decay, s["steps"])
         if s["schedule"] == "noam":
             return NoamSchedule(optimizer, s["d_model"], max(s["warmup"], 1), s["factor"])
         if s["schedule"] == "cosine":
@@ -203,12 +217,12 @@ class Task:
 
 
 def shorten_warmup(settings):
-    """Lets a run warm up for a tenth of its steps if its warm-up is open (None), or a cosine schedule would end during it.
+    """Lets a run warm up for a tenth of its steps if its warm-up is open (None), or its schedule would end during it.
 
     Returns settings.
     """
     is_open = settings["warmup"] is None
-    if is_open or settings["schedule"] == "cosine" and settings["warmup"] >= settings["steps"]:
+    if is_open or settings["schedule"] in ("cosine", "wsd") and settings["warmup"] >= settings["steps"]:
         settings["warmup"] = settings["steps"] // 10
     return settings
 

@@ -60,6 +60,11 @@ class Optimizer:
         return {name: [view for buffer in self.buffers for view in buffer.views(buffer.state[n])]
                 for n, name in enumerate(self.STATE)}
 
+    def state_by_parameter(self) -> list[tuple[str, Parameter, np.ndarray]]:
+        """Returns (name, parameter, array) for every array of state()."""
+        return [(name, parameter, array) for name, arrays in self.state().items()
+                for parameter, array in zip(self.parameters, arrays)]
+
     def __repr__(self):
         count = sum(parameter.data.size for parameter in self.parameters)
         return f"{type(self).__name__}(lr={self.lr:g}, {count:,} parameters, step {self.t:,})"
@@ -72,8 +77,12 @@ class Optimizer:
         tasks = []
         for buffer in self.buffers:
             arrays = buffer.arrays()
-            tasks += [(arrays, block, buffer.kind) for block in blocks(len(arrays[0]), BLOCK)]
+            tasks += [(arrays, block, buffer.kind) for block in self.blocks(buffer)]
         in_threads(self.update_block, tasks)
+
+    def blocks(self, buffer: "Buffer | LargeParameter") -> list[slice]:
+        """Returns the slices of a buffer that are updated one at a time."""
+        return blocks(sum(parameter.data.size for parameter in buffer.parameters), BLOCK)
 
     def update_block(self, task: tuple) -> None:
         arrays, block, kind = task

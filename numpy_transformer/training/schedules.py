@@ -95,3 +95,35 @@ class CosineSchedule(Schedule):
             return self.lr * n / self.warmup
         progress = min((n - self.warmup) / (self.steps - self.warmup), 1.0)
         return self.min_lr + (self.lr - self.min_lr) * (1 + math.cos(math.pi * progress)) / 2
+
+
+class WSDSchedule(Schedule):
+    """Warm-up, stable, decay: linear warm-up to lr, then constant, and for the last `decay` steps linear down to min_lr.
+
+    The constant phase does not depend on `steps`. So a run can be extended: continue from a checkpoint before the decay with
+    a larger `steps`, and the steps until then are the same.
+
+    Parameters:
+        optimizer : Optimizer whose `lr` is set
+        lr : float, rate of the constant phase
+        min_lr : float, rate at the end
+        warmup : int, number of steps until the constant phase
+        decay : int, number of steps of the decay; 10% to 20% of all steps is usual
+        steps : int, number of steps until the end
+
+    Source: Hu et al. 2024 (MiniCPM), section 4.2, whose decay is exponential; linear as in Hägele et al. 2024.
+    """
+
+    def __init__(self, optimizer: Optimizer, lr: float, min_lr: float, warmup: int, decay: int, steps: int) -> None:
+        check_numbers(lr=lr, min_lr=min_lr, warmup=warmup, decay=decay, steps=steps)
+        if warmup < 0 or decay < 1 or warmup + decay > steps:
+            raise ValueError(f"warmup = {warmup} and decay = {decay} must fit into steps = {steps}; warmup may be 0, and decay is "
+                             "at least 1")
+        self.lr, self.min_lr, self.warmup, self.decay, self.steps = lr, min_lr, warmup, decay, steps
+        super().__init__(optimizer)
+
+    def rate(self, n: int) -> float:
+        if n <= self.warmup:
+            return self.lr * n / self.warmup
+        progress = (n - (self.steps - self.decay)) / self.decay
+        return self.lr + (self.min_lr - self.lr) * min(max(progress, 0.0), 1.0)

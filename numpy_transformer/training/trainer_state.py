@@ -76,9 +76,9 @@ def live_arrays(trainer):
     named = trainer.model.named_state(trained=True)
     names = {id(parameter): name for name, parameter in named}
     arrays = {f"model/{name}": parameter.data for name, parameter in named}
-    for part, values in trainer.optimizer.state().items():
-        for n, (parameter, value) in enumerate(zip(trainer.optimizer.parameters, values)):
-            arrays[f"optimizer/{part}/{names.get(id(parameter), n)}"] = value
+    numbers = {id(parameter): n for n, parameter in enumerate(trainer.optimizer.parameters)}    # of those outside the model
+    for part, parameter, value in trainer.optimizer.state_by_parameter():
+        arrays[f"optimizer/{part}/{names.get(id(parameter), numbers[id(parameter)])}"] = value
     return arrays | {f"best/{name}": array for name, array in trainer.best_weights.items()}
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 
 from ..layers import round_to
-from ..training import Adam, AdamW, NoamSchedule
-from .bug import HOBBY, bug
+from ..training import Adam, AdamW, Muon, NoamSchedule
+from ..training.muon import orthogonalize
+from .bug import HOBBY, Source, bug
 
 
 @bug("adam-one-beta", HOBBY,
@@ -82,6 +83,66 @@ class DecayInTheGradient(AdamW):
 
     def update(self, w, g, m, v, decays=True):
         Adam.update(self, w, g + self.weight_decay * w if decays else g, m, v)  # right: w shrinks separately
+
+
+@bug("adamw-decays-norms", Source("bigscience-workshop/Megatron-DeepSpeed", reference="pull request 262"),
+     symptom="The gains of norms and the biases shrink, too. The norms had come into the other group of parameters.",
+     training="It is slightly slower: the gains of the norms stay smaller.",
+     caught_by=("first step", "six steps, scalar reference"), samples=("AdamW, matrices only",))
+class DecaysNorms(AdamW):
+    """Parameters that were excluded from the weight decay are decayed"""
+
+    def update(self, w, g, m, v, decays=True):
+        super().update(w, g, m, v, True)                    # right: as `decays` says
+
+
+@bug("muon-not-normalized",
+     symptom="The iterations only work for singular values up to 1. Larger ones explode, and small ones stay small.",
+     training="It is slower at first and ends where the correct model does: here no singular value is above 1, and the "
+              "iterations enlarge small ones by up to 3.4445⁵ = 485 times.",
+     caught_by=("orthogonal first step", "six steps, singular values"))
+class NotNormalized(Muon):
+    """The matrix is not divided by its norm before the Newton-Schulz iterations"""
+
+    def update(self, w, g, v, d_in, d_out):
+        v[:] = self.momentum * v + g
+        X = (g + self.momentum * v).reshape(d_in, d_out)    # right: divided by its norm
+        for _ in range(5):
+            X = 3.4445 * X - 4.7750 * (X @ X.T) @ X + 2.0315 * (X @ X.T) @ (X @ X.T) @ X
+        w *= 1 - self.lr * self.weight_decay
+        w -= self.lr * max(1, d_out / d_in) ** 0.5 * X.ravel()
+
+
+@bug("muon-eps-hides-small-gradients", Source("NVIDIA-NeMo/Emerging-Optimizers", reference="issue 229"),
+     symptom="A gradient whose norm is below eps = 1e-7 gives a step that is far too small, and no error.",
+     training="It ends where the correct model does, because the gradients of so small a model are larger.",
+     caught_by=("orthogonal first step", "six steps, singular values"))
+class EpsHidesSmallGradients(Muon):
+    """The matrix is divided by 1e-7 instead of its norm if the norm is smaller"""
+
+    def update(self, w, g, v, d_in, d_out):
+        v[:] = self.momentum * v + g
+        G = (g + self.momentum * v).reshape(d_in, d_out)
+        norm = max(np.linalg.norm(G), 1e-7)                 # right: the norm, however small it is
+        X = G / norm
+        for _ in range(5):
+            X = 3.4445 * X - 4.7750 * (X @ X.T) @ X + 2.0315 * (X @ X.T) @ (X @ X.T) @ X
+        w *= 1 - self.lr * self.weight_decay
+        w -= self.lr * max(1, d_out / d_in) ** 0.5 * X.ravel()
+
+
+@bug("muon-scale-transposed",
+     symptom="Wide matrices take steps that are too short, and tall ones steps that are too long.",
+     training="It ends slightly above the correct model: here, only the two matrices of the feed-forward layers are not square.",
+     caught_by=("orthogonal first step", "six steps, singular values"))
+class ScaleTransposed(Muon):
+    """The scale of the step is that of weights (d_out, d_in), as in PyTorch"""
+
+    def update(self, w, g, v, d_in, d_out):
+        v[:] = self.momentum * v + g
+        direction = orthogonalize((g + self.momentum * v).reshape(d_in, d_out))
+        w *= 1 - self.lr * self.weight_decay
+        w -= self.lr * max(1, d_in / d_out) ** 0.5 * direction.ravel()      # right: d_out / d_in
 
 
 @bug("noam-counts-tensors", HOBBY,

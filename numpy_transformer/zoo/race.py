@@ -3,7 +3,7 @@
 import math
 
 from ..layers import CrossEntropyLoss
-from ..training import Adam, AdamW, NoamSchedule, Trainer
+from ..training import Adam, AdamW, Muon, NoamSchedule, Trainer, linear_weights, muon_with_adamw
 from .bug import contains, find, apply
 from .models import MODELS, PAD, SIZES, batch
 
@@ -15,11 +15,14 @@ def trainer(bug, planted, seed):
     """
     model = next((sample for sample in MODELS if contains(sample, bug.target)), MODELS[0]).make(seed)[0]
     if bug.target is AdamW:
-        optimizer = AdamW(model.parameters(), 0.01, weight_decay=0.1)
+        optimizer = AdamW(model.parameters(), 0.01, weight_decay=0.1, decay=linear_weights(model))
+    elif bug.target is Muon:
+        optimizer = muon_with_adamw(model, 0.02, adam_lr=0.01)
     else:
         optimizer = Adam(model.parameters(), 0.01)
     schedule = NoamSchedule(optimizer, SIZES["d_model"], 100, 0.5) if bug.target is NoamSchedule else None
     things = {type(thing): thing for thing in (optimizer, schedule, CrossEntropyLoss(ignore_id=PAD))}
+    things |= {type(part): part for part in getattr(optimizer, "optimizers", ())}
     if planted:
         apply(bug, things.get(bug.target, model))
     return Trainer(model, things[CrossEntropyLoss], optimizer, schedule, workers=1)

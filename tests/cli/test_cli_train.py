@@ -367,6 +367,11 @@ def test_the_options_of_the_beam_reach_it(capsys, folder, monkeypatch):
     (["--label-smoothing", 0.2], lambda t: t.criterion.label_smoothing == 0.2),
     (["--schedule", "constant", "--lr", 0.03], lambda t: t.schedule.lr == 0.03 and t.schedule.warmup == 2),
     (["--schedule", "noam", "--factor", 3], lambda t: t.schedule.scale == pytest.approx(3 / 8 ** 0.5)),
+    (["--schedule", "wsd", "--min-lr", 1e-7],
+     lambda t: (t.schedule.min_lr, t.schedule.decay, t.schedule.steps) == (1e-7, 1, 6)),
+    (["--optimizer", "muon", "--lr", 0.01], lambda t: [type(part) for part in t.optimizer.optimizers] == [nt.AdamW, nt.Muon]
+        and t.optimizer.optimizers[1].lr == pytest.approx(4 * t.optimizer.lr) and t.schedule.lr == 0.01
+        and len(t.optimizer.parameters) == len(t.parameters)),
     (["--min-lr", 1e-7], lambda t: (t.schedule.min_lr, t.schedule.steps) == (1e-7, 6))])
 def test_rates_reach_the_trainer(capsys, folder, tmp_path, monkeypatch, options, check):
     trainers = []

@@ -63,10 +63,23 @@ def test_greedy_text_is_that_of_generate(name):
 
 
 def test_a_perfect_draft_gives_one_token_more_than_guesses():
+    """Also one that has guessed for another text before."""
     model = language_model()
-    for temperature in (0, 0.7):
-        result = nt.speculative_decode(model, nt.ModelDraft(model), [1, 2], 15, 4, temperature, rng=0)
+    draft = nt.ModelDraft(model)
+    for prompt, temperature in ([1, 2], 0), ([3, 4, 5], 0.7):
+        result = nt.speculative_decode(model, draft, prompt, 15, 4, temperature, rng=0)
         assert result.accepted == result.proposed == [4, 4, 4] and result.calls == 3
+
+
+@pytest.mark.parametrize("rejected", [[], [1, 1], [6]])
+def test_heads_guess_from_the_token_before_the_latest(rejected):
+    """Head 1 guesses the token after the latest, head 2 the next one; what was rejected makes no difference."""
+    own, text = with_heads(), [3, 1, 4, 1, 5]
+    expected = own.model(np.array([text[:-1]]))[0, 1:, -1].argmax(-1)
+    own(np.array([text[:-1] + rejected]))
+    guesses, q = own.propose(text, 2, lambda logits, texts: next_token_probabilities(logits, 0), np.random.default_rng(0))
+    assert guesses == expected.tolist() and q.shape == (2, V) and q[[0, 1], guesses].tolist() == [1, 1]
+    assert own.propose([*text, 2, 2, 2, 2], 2, None, None)[0] == own.propose([1], 2, None, None)[0] == []     # nothing is known here
 
 
 def tokens_read(model, draft, count):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
+from numpy_transformer.models.parts import place_in_attention
 
 V, D, N = 7, 24, 3
 
@@ -42,6 +43,35 @@ def test_the_cache_keeps_the_keys_of_trunk_and_heads():
     parts = [model(ids[:, start:start + 2], cache=cache) for start in (0, 2, 4)]
     np.testing.assert_allclose(np.concatenate(parts, 2), whole, rtol=1e-10)
     assert sum(name.endswith(".keys") for name in cache.arrays) == 2 + N
+
+
+class Dropping(nt.Module):
+    def __init__(self, p):
+        self.dropout = nt.Dropout(p, 1)
+
+    def forward(self, x, mask=None):
+        return self.dropout(x)
+
+    def backward(self, dy):
+        return self.dropout.backward(dy)
+
+
+def test_one_head_may_stand_in_two_places():
+    """Its backward then answers its latest use first: the dropout of each use is that of its own gradient."""
+    head, rng = Dropping(0.5), np.random.default_rng(0)
+    stack = nt.MultiTokenStack(Dropping(0.0), [head, head])
+    y, dy = stack(np.ones((2, 5, 6))), rng.standard_normal((2, 2, 5, 6))
+    assert (y[:, 0] != y[:, 1]).any()
+    np.testing.assert_allclose(stack.backward(dy), (y * dy).sum(1), rtol=1e-12)
+
+
+def test_its_blocks_are_those_of_the_trunk_and_the_heads():
+    model, _ = several_heads()
+    rotary = nt.RotaryEmbedding(D // 4)
+    place_in_attention(rotary, model.decoder)
+    for block in (*model.decoder.trunk.blocks, *model.decoder.heads):
+        assert block.attention.rotary is rotary
+    assert len(model.decoder.blocks) == 2 + N
 
 
 def test_a_stack_without_heads_is_refused():

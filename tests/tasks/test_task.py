@@ -14,8 +14,8 @@ ROOT = Path(numpy_transformer.__file__).parent
 
 # The settings with which the published results were obtained, and on which the commands in the READMEs rely.
 EVERYWHERE = dict(
-    num_heads=4, norm="pre", batch_size=64, accumulate=1, schedule="cosine", factor=1.0, beta1=0.9, beta2=0.98,
-    eps=1e-8, clip=1.0, label_smoothing=0.0, patience=0, watch="loss", average=0, validate_every=200, save_every=100,
+    num_heads=4, norm="pre", batch_size=64, accumulate=1, optimizer="adamw", schedule="cosine", factor=1.0, beta1=0.9,
+    beta2=0.98, eps=1e-8, clip=1.0, label_smoothing=0.0, patience=0, watch="loss", average=0, validate_every=200, save_every=100,
     workers=None, seed=1, pretrained=None, lora=None, lora_alpha=None, lora_targets=None, freeze=None)
 FINE_TUNE = dict(batch_size=32, lr=5e-5, min_lr=0.0, warmup=None, beta2=0.999, weight_decay=0.01)
 LORA = FINE_TUNE | dict(lora=8, lr=1e-3, weight_decay=0.0)

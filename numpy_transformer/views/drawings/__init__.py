@@ -23,7 +23,7 @@ PLACES = {                                      # file -> its drawings
     "residual": ["residual_stream", "residual_stream_backward"],
     "paper": ["encoder_and_decoder"],
     "calculus": ["graph_of_scalars", "scalars_and_arrays", "linear_backward", "checks"],
-    "training": ["softmax_and_loss", "optimizer_step", "accumulation"],
+    "training": ["softmax_and_loss", "optimizer_step", "accumulation", "orthogonal_step"],
     "words": ["tokens", "lookup"],
     "positions": ["embedding_plus_position", "rotary"],
     "recurrent": ["recurrent_cell", "attention_over_states"],
