@@ -70,7 +70,7 @@ OF_FIXED = {                                    # in config.json: what another v
     "qkv_bias": "queries, keys and values without biases",
     "scale_attn_by_inverse_layer_idx": "scores that are divided by the number of the block",
     "scale_attn_weights": "scores that are not divided by sqrt(d)",
-    "share_encoder_decoder_embeddings": "an encoder with an embedding of its own beside a decoder that shares one with the output",
+    "share_encoder_decoder_embeddings": "an encoder with an embedding of its own, and a decoder that shares one with its output",
     "swiglu_alpha": "another slope of the sigmoid in the experts",
     "tie_word_embeddings": "an output layer with weights of its own",
     "use_bidirectional_attention": "a decoder without a causal mask",

@@ -80,7 +80,6 @@ def test_sources_of_different_lengths_are_padded_with_the_id_of_the_family(capsy
     write_published(tmp_path / "folder", "bart", seed=7)
     succeed(capsys, "import", tmp_path / "folder", "--out", tmp_path / "base.npz")
     sources = ["the cat", "a dog ran to an old red house while we saw it"]
-    assert len(set(succeed(capsys, "translate", tmp_path / "base.npz", sources[0]).strip())) > 2       # not one letter alone
     together = succeed(capsys, "translate", tmp_path / "base.npz", *sources)
     assert together == "".join(succeed(capsys, "translate", tmp_path / "base.npz", source) for source in sources)
 
