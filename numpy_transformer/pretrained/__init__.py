@@ -3,10 +3,11 @@
 names.py explains the tables of names, from which loading, saving and comparing follow. gpt2.py, llama.py, bert.py and
 t5.py hold the tables and settings of the families, and these those of their relatives:
 
-decoders            mistral.py, qwen2.py, qwen3.py, gemma2.py, gemma3.py, smollm3.py, olmo2.py, phi3.py, gpt_neox.py
+decoders            mistral.py, qwen2.py, qwen3.py, gemma.py, gemma2.py, gemma3.py, smollm3.py, olmo2.py, phi3.py,
+                    gpt_neox.py
 with experts        mixtral.py, qwen3_moe.py, gpt_oss.py, deepseek_v3.py
 encoders            roberta.py, distilbert.py, modernbert.py; of images: vit.py
-encoder-decoders    bart.py, marian.py
+encoder-decoders    mt5.py, bart.py, marian.py
 
 family.py has what they have in common, rotary_settings.py and windows.py what decoders have; registry.py finds the family of a
 checkpoint, and unsupported.py names what others need. safetensors.py, places.py, folder.py and llama2c.py find and read files,

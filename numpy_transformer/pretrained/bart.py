@@ -55,8 +55,8 @@ def shared_settings(config, stored):
     for of_encoder, of_decoder in SAME.items():
         if config[of_encoder] != config[of_decoder]:
             raise ValueError(f"config.json gives {of_encoder} = {config[of_encoder]!r} and {of_decoder} = "
-                             f"{config[of_decoder]!r}; this package builds both stacks of blocks of one size, so it cannot load "
-                             "this model")
+                             f"{config[of_decoder]!r}; this package builds both stacks of blocks of one size, so it "
+                             "cannot load this model")
     return {
         "src_vocab": config["vocab_size"], "tgt_vocab": config["vocab_size"], "max_len": config["max_position_embeddings"],
         "d_model": config["d_model"], "d_ff": config["encoder_ffn_dim"], "num_heads": config["encoder_attention_heads"],

@@ -1,12 +1,13 @@
-"""Gemma 2 (Riviere et al. 2024): LLaMA with norms before and after each sublayer, capped scores and logits, and windows in
-every second block; and what Gemma 3 shares with it.
+"""Gemma 2 (Riviere et al. 2024): Gemma with norms after each sublayer, too, capped scores and logits, and windows in every
+second block; and what Gemma 3 shares with it.
 """
 
 from ..layers import RescaledAttention, Sequential, SoftCap, UnitOffsetRMSNorm
 from ..layers.attention import with_score_changes
 from ..layers.normed_linear import norm_outputs
 from . import llama
-from .llama import build_llama, make_family, settings_with
+from .gemma import build_gemma
+from .llama import make_family, settings_with
 from .rotary_settings import check_whole_heads, rope_parameters
 from .windows import blocks_with_windows, with_windows
 
@@ -50,11 +51,9 @@ def build_gemma2(model_class, options, rng):
     def norm():
         return UnitOffsetRMSNorm(options["d_model"], options["eps"])
 
-    model = build_llama(model_class, options | {"attention": attention}, rng)
+    model = build_gemma(model_class, options | {"attention": attention}, rng)
     for block in model.decoder.blocks:
-        block.norm1, block.norm2 = norm(), norm()
         norm_outputs(block, norm(), norm())
-    model.decoder.norm = norm()
     if logit_cap is not None:
         model.output = Sequential(model.output, SoftCap(logit_cap))
     return model

@@ -11,9 +11,9 @@ from .windows import blocks_with_windows, with_windows
 NAMES = "\n".join(line for line in llama.NAMES.splitlines() if ".mlp." not in line) + """
     model.layers.*.self_attn.sinks                decoder.blocks.*.attention.attention.softmax.sinks
     model.layers.*.mlp.router                     decoder.blocks.*.feed_forward.router.linear
-    model.layers.*.mlp.experts.gate_up_proj       decoder.blocks.*.feed_forward.experts.*.gate+up.weight  as it is, in {0} groups
-    model.layers.*.mlp.experts.gate_up_proj_bias  decoder.blocks.*.feed_forward.experts.*.gate+up.bias    in {0} groups
-    model.layers.*.mlp.experts.down_proj          decoder.blocks.*.feed_forward.experts.*.down.weight     as it is
+    model.layers.*.mlp.experts.gate_up_proj       decoder.blocks.*.feed_forward.experts.*.gate+up.weight as it is, in {0} groups
+    model.layers.*.mlp.experts.gate_up_proj_bias  decoder.blocks.*.feed_forward.experts.*.gate+up.bias   in {0} groups
+    model.layers.*.mlp.experts.down_proj          decoder.blocks.*.feed_forward.experts.*.down.weight    as it is
     model.layers.*.mlp.experts.down_proj_bias     decoder.blocks.*.feed_forward.experts.*.down.bias
 """
 YARN = {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False,

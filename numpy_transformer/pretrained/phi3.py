@@ -1,6 +1,4 @@
-"""Phi-3 (Abdin et al. 2024) and Phi-4-mini: LLaMA with several weights in one array, and with rotary positions on a part of each
-head.
-"""
+"""Phi-3 (Abdin et al. 2024) and Phi-4-mini: LLaMA with several weights in one array, and rotary positions on a part of heads."""
 
 from . import llama
 from .llama import make_family, settings_with

@@ -7,6 +7,7 @@ from .bart import BART
 from .bert import BERT
 from .deepseek_v3 import DEEPSEEK_V3
 from .distilbert import DISTILBERT
+from .gemma import GEMMA
 from .gemma2 import GEMMA2
 from .gemma3 import GEMMA3_TEXT
 from .gpt2 import GPT2
@@ -17,6 +18,7 @@ from .marian import MARIAN
 from .mistral import MISTRAL
 from .mixtral import MIXTRAL
 from .modernbert import MODERNBERT
+from .mt5 import MT5
 from .names import make_rules
 from .olmo2 import OLMO2
 from .phi3 import PHI3
@@ -30,11 +32,11 @@ from .unsupported import OF_FIXED, components
 from .vit import VIT
 
 FAMILIES = {"gpt2": GPT2, "llama": LLAMA, "llama2.c": LLAMA, "mistral": MISTRAL, "qwen2": QWEN2, "qwen3": QWEN3,
-            "gemma2": GEMMA2, "gemma3_text": GEMMA3_TEXT, "smollm3": SMOLLM3, "olmo2": OLMO2, "phi3": PHI3,
+            "gemma": GEMMA, "gemma2": GEMMA2, "gemma3_text": GEMMA3_TEXT, "smollm3": SMOLLM3, "olmo2": OLMO2, "phi3": PHI3,
             "gpt_neox": GPT_NEOX, "gpt_oss": GPT_OSS, "mixtral": MIXTRAL, "qwen3_moe": QWEN3_MOE,
             "deepseek_v3": DEEPSEEK_V3, "bert": BERT,
             "roberta": ROBERTA, "xlm-roberta": XLM_ROBERTA, "camembert": CAMEMBERT, "distilbert": DISTILBERT,
-            "modernbert": MODERNBERT, "t5": T5, "bart": BART, "marian": MARIAN, "vit": VIT}
+            "modernbert": MODERNBERT, "t5": T5, "mt5": MT5, "bart": BART, "marian": MARIAN, "vit": VIT}
 
 
 @dataclass

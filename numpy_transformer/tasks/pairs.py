@@ -71,7 +71,7 @@ class PairsTask(Task):
                                               "norm", "positions", "activation", "init")}}
 
     def make_criterion(self, label_smoothing=0.0):
-        return CrossEntropyLoss(label_smoothing, ignore_id=marks(self.tokenizers[1]).pad)
+        return CrossEntropyLoss(label_smoothing, ignore_id=PAD)
 
 
 def identify(pairs):

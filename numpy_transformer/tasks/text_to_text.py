@@ -6,6 +6,7 @@ from ..data.splits import hold_out_sources
 from ..data.text_to_text import task_of
 from ..decoding import greedy_decode
 from ..decoding.bleu import exact_match
+from ..layers import CrossEntropyLoss
 from .pairs import PAPER, SMALL, PairsTask, identify
 from .settings import FINE_TUNE, LORA, SettingError, choice, count_setting, paths
 
@@ -56,6 +57,10 @@ class TextToTextTask(PairsTask):
         test = f"{len(self.test):,}" if self.has_test else "none"
         self.description = (f"{len(training):,} training pairs of {source}, {len(validation):,} for validation, {test} for "
                             f"testing; {self.batches.padding:.1%} of a batch is padding")
+
+    def make_criterion(self, label_smoothing=0.0):
+        """Returns the loss of a model that may pad with an id of its own."""
+        return CrossEntropyLoss(label_smoothing, ignore_id=marks(self.tokenizers[1]).pad)
 
     def results(self, model):
         """Lines on the test set: the exact match of each task."""

@@ -1,5 +1,7 @@
 """Folders of current families go through the commands: import, info, its check, generate or translate, train, export."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from helpers.commands import refused, run
@@ -7,9 +9,11 @@ from helpers.published import CONFIGS, TEXT, write_published
 from helpers.small_checkpoints import SMALL
 
 import numpy_transformer as nt
+from numpy_transformer.data import Pairs
 from numpy_transformer.pretrained.registry import FAMILIES
 from numpy_transformer.pretrained.safetensors import TensorFile
 from numpy_transformer.tasks.runs import load_run
+from numpy_transformer.tasks.text_to_text import TextToTextTask
 
 pytest.importorskip("tokenizers")
 OLDER = ("gpt2", "llama", "t5")
@@ -36,7 +40,7 @@ def data(tmp_path):
 
 
 def test_every_family_of_texts_has_a_case_or_a_relative_that_has_one():
-    relatives = {"llama2.c", "mistral", "qwen2", "xlm-roberta", "camembert", "distilbert"}
+    relatives = {"llama2.c", "mistral", "qwen2", "xlm-roberta", "camembert", "distilbert", "mt5"}
     assert {config["model_type"] for config in CONFIGS.values()} == FAMILIES.keys() - relatives - {"vit"}
 
 
@@ -73,7 +77,7 @@ def test_a_folder_goes_through_the_commands(capsys, name, data, tmp_path):
 
 def test_sources_of_different_lengths_are_padded_with_the_id_of_the_family(capsys, tmp_path):
     """The padding id of BART is 1, and 0 begins each of its sources."""
-    write_published(tmp_path / "folder", "bart", seed=3)
+    write_published(tmp_path / "folder", "bart", seed=7)
     succeed(capsys, "import", tmp_path / "folder", "--out", tmp_path / "base.npz")
     sources = ["the cat", "a dog ran to an old red house while we saw it"]
     together = succeed(capsys, "translate", tmp_path / "base.npz", *sources)
@@ -90,3 +94,14 @@ def test_info_tells_experts_and_windows(capsys):
     printed = succeed(capsys, "info", SMALL / "gpt_oss")
     assert "sliding windows of 3 tokens in 1 block, mixtures of 4 experts, 2 for each token" in printed
     assert "mixtures of 6 experts, 3 for each token" in succeed(capsys, "info", SMALL / "deepseek_v3")
+
+
+def test_batches_pad_with_the_id_of_the_family(capsys, data, tmp_path):
+    write_published(tmp_path / "folder", "bart", seed=3)
+    succeed(capsys, "import", tmp_path / "folder", "--out", tmp_path / "base.npz")
+    tokenizers = load_run(tmp_path / "base.npz").tokenizers
+    assert TextToTextTask.make_criterion(SimpleNamespace(tokenizers=tokenizers)).ignore_id == 1
+    pairs = [("the cat", "a dog"), ("a dog ran to the mat", "the end")]
+    (source, target_in), target_out = Pairs(pairs, *tokenizers, 2, 0)(0)
+    assert (source[:, 0] == 0).all() and (source[:, 1:] != 0).all() and 1 in source
+    assert (target_in[:, 0] == 2).all() and 0 not in target_out

@@ -28,6 +28,7 @@ TINY = {
 TINY["mistral"] = TINY["qwen2"] = TINY["llama"]
 WIDE = TINY["llama"] | {"head_dim": 10}
 TINY["qwen3"] = WIDE
+TINY["gemma"] = WIDE
 TINY["gemma2"] = TINY["gemma3_text"] = WIDE | {"query_pre_attn_scalar": 7, "sliding_window": 4, "num_hidden_layers": 3}
 TINY["smollm3"] = TINY["llama"] | {"num_hidden_layers": 5, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 TINY["olmo2"] = TINY["llama"] | {"pad_token_id": 0, "eos_token_id": 2}
@@ -44,6 +45,7 @@ TINY["deepseek_v3"] = {
     "qk_nope_head_dim": 5, "v_head_dim": 7, "n_routed_experts": 8, "n_group": 4, "topk_group": 3, "num_experts_per_tok": 5,
     "n_shared_experts": 1, "first_k_dense_replace": 1, "max_position_embeddings": 32, "num_mtp_layers": 0}
 TINY["roberta"] = TINY["xlm-roberta"] = TINY["camembert"] = TINY["bert"]
+TINY["mt5"] = TINY["t5"]
 TINY["modernbert"] = {
     "vocab_size": 61, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4,
     "max_position_embeddings": 20, "local_attention": 6, "global_attn_every_n_layers": 2, "pad_token_id": 0, "bos_token_id": 1,

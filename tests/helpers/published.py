@@ -39,6 +39,8 @@ CONFIGS = {
            "relative_attention_max_distance": 20, "layer_norm_epsilon": 1e-6, "pad_token_id": 0, "eos_token_id": 1,
            "decoder_start_token_id": 0, "n_positions": 40},
     "qwen3": LLAMA | {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "eos_token_id": 0, "bos_token_id": 0},
+    "gemma": LLAMA | {"architectures": ["GemmaForCausalLM"], "model_type": "gemma", "hidden_act": "gelu",
+                      "tie_word_embeddings": True},
     "gemma2": GEMMA | {"architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2"},
     "gemma3": GEMMA | {"architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "sliding_window_pattern": 2,
                        "rope_local_base_freq": 10000.0},

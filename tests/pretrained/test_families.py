@@ -35,6 +35,7 @@ MODELS = {
     "qwen2, yarn": ("Qwen2ForCausalLM", "qwen2", {"rope_parameters": YARN}),
     "qwen3": ("Qwen3ForCausalLM", "qwen3", {}),
     "qwen3, windows": ("Qwen3ForCausalLM", "qwen3", {"sliding_window": 3, "use_sliding_window": True, "max_window_layers": 1}),
+    "gemma": ("GemmaForCausalLM", "gemma", {}),
     "gemma 2": ("Gemma2ForCausalLM", "gemma2", {"attn_logit_softcapping": 1.5, "final_logit_softcapping": 4.0}),
     "gemma 2, no caps": ("Gemma2ForCausalLM", "gemma2", {"attn_logit_softcapping": None, "final_logit_softcapping": None,
                                                          "tie_word_embeddings": False}),
@@ -83,6 +84,8 @@ MODELS = {
     "vit, oblong": ("ViTForImageClassification", "vit", {"image_size": [6, 12], "patch_size": [3, 4], "hidden_act": "relu",
                                                          "num_channels": 2}),
     "t5": ("T5ForConditionalGeneration", "t5", {}),
+    "mt5": ("MT5ForConditionalGeneration", "mt5", {}),
+    "mt5, an output of its own": ("MT5ForConditionalGeneration", "mt5", {"num_decoder_layers": 3}),
     "t5 1.1": ("T5ForConditionalGeneration", "t5", UNTIED),
     "t5 1.1, saved by transformers 5": ("T5ForConditionalGeneration", "t5", UNTIED),
 }
@@ -99,7 +102,7 @@ def checkpoint(request, tmp_path):
     """(folder, architecture, family) of a tiny model that transformers has saved."""
     architecture, family, options = MODELS[request.param]
     folder = write_tiny(tmp_path / "checkpoint", architecture, family, **options)
-    if request.param.startswith("t5 1.1"):
+    if request.param.startswith("t5 1.1") or request.param.endswith("of its own"):
         untie(folder)
     if request.param.endswith("saved by transformers 5"):
         from transformers import T5ForConditionalGeneration
@@ -119,7 +122,7 @@ def untie(folder):
 
 
 PADDING = {"roberta": 1, "xlm-roberta": 1, "camembert": 1, "bart": 1, "marian": 60}     # 0 in the others
-STARTS = {"t5": 0, "bart": 2, "marian": 60}
+STARTS = {"t5": 0, "mt5": 0, "bart": 2, "marian": 60}
 
 
 def batch(family, architecture, left=False, **options):
@@ -209,6 +212,24 @@ def test_greedy_text(name, tmp_path, libraries):
                                   pad_token_id=0)
     found = nt.generate(load_pretrained(folder, np.float64), prompt, 12, temperature=0)
     assert np.ravel(found)[-12:].tolist() == expected[0, 5:].tolist()
+
+
+@pytest.mark.parametrize("name", ["t5", "mt5", "bart", "marian"])
+def test_greedy_target(name, tmp_path, libraries):
+    """Of two sources of different lengths, in one batch."""
+    torch, _ = libraries
+    architecture, family, options = MODELS[name]
+    folder = write_tiny(tmp_path / "checkpoint", architecture, family, **options)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    (ids, start), _ = batch(family, architecture)[0]
+    mask = batch(family, architecture)[1]["attention_mask"]
+    model = theirs(folder, architecture)
+    model.generation_config = type(model.generation_config)()
+    with double_precision():
+        expected = model.generate(torch.tensor(ids), attention_mask=torch.tensor(mask), do_sample=False, num_beams=1,
+                                  max_new_tokens=12, decoder_start_token_id=int(start[0, 0]), eos_token_id=None, pad_token_id=0)
+    found = nt.greedy_decode(load_pretrained(folder, np.float64), ids, start[0, 0], 10 ** 9, 12)
+    np.testing.assert_array_equal(found, expected[:, 1:].numpy())
 
 
 @pytest.mark.parametrize("architecture, family", [
