@@ -3,8 +3,8 @@
 #
 # In a feed-forward layer, every token uses every weight. A **mixture of experts** has many small feed-forward layers,
 # its experts, and a **router** that chooses a few of them for each token. The model can then have many more weights
-# without more work per token. Mixtral (2024) computes with 2 of 8 experts in each layer, DeepSeek-V3 (2024) with 8 of
-# 256, and one more that all tokens share.
+# without more work per token. Mixtral (2024) computes with two of eight experts in each layer, DeepSeek-V3 (2024) with
+# 8 of 256, and one more that all tokens share.
 #
 # This lesson builds a router and a mixture with their backward, shows how experts fall out of use, trains two remedies,
 # and compares experts with a dense layer that does the same work. After it you will be able to derive the gradients of
@@ -263,7 +263,7 @@ for n in (0, 2):
     difference, words = paired(with_experts[n], with_experts[n + 1])
     claim("balance lowers the mean loss", difference < 0, words)
 router = nt.SigmoidRouter(D, E, 2, rng=rng)
-router.chosen = np.array([[0, 1], [0, 2], [0, 2]])                  # counts 3, 1, 2, 0, 0, ... with the mean 0.75
+router.chosen = np.array([[0, 1], [0, 2], [0, 2]])                  # counts 3, 1, 2 and 0, with a mean below 1
 nt.BiasBalancing(router, rate=0.01).step()
 claim("nt.BiasBalancing takes the same step", np.allclose(router.correction.data, 0.01 * np.array([-1] * 3 + [1] * 5)))
 picture = Figure(figsize=(9, 4), layout="constrained")
@@ -286,9 +286,9 @@ figure("balance", picture)
 # win clearly.
 #
 # And on text? The last cell trains a language model of one block on Python's language reference, character by
-# character, with a dense SwiGLU and with 2 of 8 experts that take the same work. Such comparisons go wrong easily: a
-# third model has the dense layer with GPT-2's small initial weights, which the experts do not have. This alone makes a
-# larger difference than the experts.
+# character, with a dense SwiGLU and with two of eight experts that take the same work. Such comparisons go wrong
+# easily: a third model has the dense layer with GPT-2's small initial weights, which the experts do not have. This
+# alone makes a larger difference than the experts.
 
 # %% Paired differences on five seeds
 gain, words = paired("dense", "softmax, balancing loss")

@@ -131,9 +131,12 @@ class Checker:
         """Returns what L adds up with `weights`: the entries of forward's output, with the same random numbers each time
         and 0 for hidden scores, and the losses that parts of the module add.
         """
-        self.generator_states.restore(module)
+        self.restore_generators(module)
         y = np.where(self.counts, module.forward(*inputs), 0)
         return np.append(y, self.own_losses(module))
+
+    def restore_generators(self, module):
+        self.generator_states.restore(module)
 
     def central(self, array, direction, step):
         """Returns the derivative of L along a direction of an array, by central differences."""

@@ -106,7 +106,7 @@ class ClampedSwiGLU(Module):
         z_free, u_free = z.real < self.limit, np.abs(u.real) < self.limit
         z = np.where(z_free, z, self.limit)
         u = np.where(u_free, u, self.limit * np.sign(u.real))
-        sigmoid = 1 / (1 + np.exp(-self.slope * z))
+        sigmoid = (1 + np.tanh(self.slope * z / 2)) / 2                         # in a form that cannot overflow
         self.remember(z, u, sigmoid, z_free, u_free)
         return self.down((u + 1) * z * sigmoid)
 

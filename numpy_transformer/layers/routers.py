@@ -107,9 +107,10 @@ class SigmoidRouter(Router):
         self.correction = Constant(np.zeros(num_experts, DTYPE))
 
     def forward(self, x: np.ndarray) -> np.ndarray:
-        s = 1 / (1 + np.exp(-self.linear(x)))
+        s = sigmoid(self.linear(x))
         kept = self.choose(self.within_groups(s.real + self.correction.data.real))
         total = (s * kept).sum(-1, keepdims=True)
+        total += total == 0                             # all chosen s are 0 for logits far below 0: so are the gates
         g = self.factor * s * kept / total
         self.remember(s, kept, total, g)
         return g
@@ -129,3 +130,9 @@ class SigmoidRouter(Router):
         kept = np.zeros(best.shape, bool)
         np.put_along_axis(kept, chosen, True, -1)
         return np.where(kept[..., None], groups, -np.inf).reshape(scores.shape)
+
+
+def sigmoid(z: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-z)) without overflow, and with all its digits for z far below 0, which quotients of gates need."""
+    is_negative = z.real < 0
+    return np.exp(np.where(is_negative, z, 0)) / (1 + np.exp(np.where(is_negative, z, -z)))

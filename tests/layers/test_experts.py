@@ -213,3 +213,25 @@ def test_gpt2_divides_what_experts_add_to_the_residual_stream():
     for expert in [*layer.experts, layer.shared]:
         assert abs(expert.down.weight.data.std() * math.sqrt(6) / 0.02 - 1) < 0.05
         assert abs(expert.up.weight.data.std() / 0.02 - 1) < 0.05
+
+
+def test_logits_far_from_0_give_finite_gates():
+    """In float32, exp(-z) overflows for z below -88, and exp(z) is 0 below -104."""
+    router = nt.SigmoidRouter(2, 3, 2)
+    router.linear.weight.data = np.array([[-100, -100.5, 90], [-200, -300, -400]])
+    with np.errstate(all="raise", under="ignore"):
+        g = router(np.float32([[1, 0], [0.5, 0], [0, 1], [-1, 0]]))
+    assert np.isfinite(g).all() and np.isfinite(router.backward(np.ones_like(g))).all()
+    np.testing.assert_allclose(g[2], [0, 0, 0])
+    np.testing.assert_allclose(g[3], [0.5, 0.5, 0])
+    s = np.exp([-100.0, -100.5])
+    far = nt.SigmoidRouter(1, 2, 2).astype(np.float64)
+    far.linear.weight.data = np.array([[-100, -100.5]])
+    np.testing.assert_allclose(far(np.ones((1, 1)))[0], s / s.sum(), rtol=1e-12)
+
+
+def test_a_clamped_gate_far_from_0_is_finite():
+    layer = nt.ClampedSwiGLU(2, 3, rng=0)
+    with np.errstate(all="raise", under="ignore"):
+        y = layer(np.float32([[3e4, -2e4], [-3e4, 5e4]]))
+        assert np.isfinite(y).all() and np.isfinite(layer.backward(y)).all()
