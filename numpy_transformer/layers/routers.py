@@ -95,6 +95,7 @@ class SigmoidRouter(Router):
     def __init__(self, d_model: int, num_experts: int, top_k: int, factor: float = 1.0, num_groups: int = 1, top_groups: int = 1,
                  rng: Seed = None) -> None:
         super().__init__(d_model, num_experts, top_k, rng=rng)
+        del self.softmax                                    # its gates are quotients of sigmoids
         check_numbers(factor=factor)
         check_positive(num_groups=num_groups, top_groups=top_groups)
         size = num_experts // num_groups
