@@ -45,6 +45,8 @@ SIGNATURES = {
     "Router": "d_model, num_experts, top_k, bias=False", "SoftmaxRouter": "d_model, num_experts, top_k, bias=False",
     "SigmoidRouter": "d_model, num_experts, top_k, factor=1.0, num_groups=1, top_groups=1",
     "MixtureOfExperts": "router, experts, shared=None", "ClampedSwiGLU": "d_model, d_ff, limit=7.0, bias=True",
+    "BalancedRouter": "router, coefficient=0.01", "BiasBalancing": "model, rate=0.001", "tokens_per_expert": "router",
+    "balance_of": "counts",
     "LatentAttention": LATENT, "AbsorbedLatentAttention": LATENT,
     "Bias": "width", "ShiftedPositions": "positions, first=2", "NormedPositions": "positions, norm",
     "SeparateSinusoids": "d_model, max_len=5000", "Patches": "channels, patch", "ClassToken": "d_model",

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
-from ..layers import (AbsorbedLatentAttention, Bias, ClampedSwiGLU, ClassToken, LatentAttention, MixtureOfExperts,
-                      NormedLinear, PartialRotary, Patches, PerHead, Router, ScaledRotary, SeparateSinusoids,
+from ..layers import (AbsorbedLatentAttention, BalancedRouter, Bias, ClampedSwiGLU, ClassToken, LatentAttention,
+                      MixtureOfExperts, NormedLinear, PartialRotary, Patches, PerHead, Router, ScaledRotary, SeparateSinusoids,
                       ShiftedPositions, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm)
+from .check import check, expect_close, prepared
 from .reference_attention import rotated, visible_keys
 from .reference_layers import affine, for_each_entry, for_each_row, normalized_row, reference, softmax_row
 
@@ -87,9 +88,22 @@ def gates(module, logits):
     return [weights.get(e, 0.0) for e in range(len(logits))]
 
 
-@reference("router", Router)
+@reference("router", Router, BalancedRouter)
 def router(module, x):
-    return for_each_row(lambda row: gates(module, row), affine(module.linear, x))
+    plain = getattr(module, "router", module)
+    return for_each_row(lambda row: gates(plain, row), affine(plain.linear, x))
+
+
+@check("balancing loss reference", BalancedRouter)
+def balancing_loss(module, x):
+    """coefficient E sum_e f_e P_e, where f counts the gates that are not 0."""
+    module, (x,) = prepared(module, (x,))
+    g = router(module, x)
+    probabilities = [softmax_row([float(value) for value in row]) for row in affine(module.router.linear, x)]
+    E, total = module.num_experts, np.count_nonzero(g)
+    products = [np.count_nonzero(g[:, e]) / total * math.fsum(p[e] for p in probabilities) / len(x) for e in range(E)]
+    module(x)
+    expect_close("auxiliary_loss", module.auxiliary_loss, module.coefficient * E * math.fsum(products))
 
 
 @reference("mixture of experts", MixtureOfExperts)

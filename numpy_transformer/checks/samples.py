@@ -196,6 +196,16 @@ def experts(rng, router=layers.Router, num_experts=5, shared=False, **options):
                                    layers.FeedForward(D, F, rng=rng) if shared else None)
 
 
+def language_model_of_experts(rng):
+    """A language model of two blocks with experts: balanced by a loss, and with a shared one."""
+    model = language_model(rng, norm_layer="rms")
+    first, second = model.decoder.blocks
+    first.feed_forward = layers.MixtureOfExperts(layers.BalancedRouter(layers.Router(D, 4, 2, rng=rng), 0.5),
+                                                 [layers.FeedForward(D, 6, "gelu", P, rng=rng) for _ in range(4)])
+    second.feed_forward = experts(rng, layers.SoftmaxRouter, 3, True)
+    return model
+
+
 def latent(attention_class, rng):
     return attention_class(D, 3, 8, 5, 4, 7, rotary=layers.RotaryEmbedding(4), rng=rng)
 
@@ -316,6 +326,9 @@ SAMPLES = [
     Sample("SoftmaxRouter", lambda rng: layers.SoftmaxRouter(D, 5, 2, rng=rng), tokens_in_rows),
     Sample("SigmoidRouter", lambda rng: layers.SigmoidRouter(D, 6, 2, 2.5, rng=rng), tokens_in_rows),
     Sample("SigmoidRouter, groups", lambda rng: layers.SigmoidRouter(D, 8, 3, 2.5, num_groups=4, top_groups=2, rng=rng), tokens_in_rows),
+    Sample("BalancedRouter", lambda rng: layers.BalancedRouter(layers.Router(D, 5, 2, rng=rng), 3.0), tokens_in_rows),
+    Sample("BalancedRouter, softmax before the choice",
+           lambda rng: layers.BalancedRouter(layers.SoftmaxRouter(D, 4, 1, True, rng=rng), 5.0), tokens_in_rows),
     Sample("MixtureOfExperts", lambda rng: experts(rng), sequence),
     Sample("MixtureOfExperts, shared, groups",
            lambda rng: experts(rng, layers.SigmoidRouter, 6, True, factor=2.5, num_groups=3, top_groups=2), sequence),
@@ -365,6 +378,7 @@ SAMPLES = [
            lambda rng: language_model(rng, d_model=24, num_heads=4, num_kv_heads=2, positions="alibi"), tokens_and_padding, 3),
     Sample("CausalLanguageModel, flash", lambda rng: language_model(rng, dropout=0.0, attention="flash"), tokens_and_padding,
            3),
+    Sample("CausalLanguageModel, experts", language_model_of_experts, tokens_and_padding, 3),
     Sample("EncoderDecoder", lambda rng: encoder_decoder(rng, V), translation, 3),
     Sample("EncoderDecoder, post-norm, learned, tied",
            lambda rng: encoder_decoder(rng, W, norm="post", positions="learned", tie_weights=True), translation, 3),

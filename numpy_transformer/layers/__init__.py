@@ -14,7 +14,7 @@ feed_forward.py, dropout.py, blocks.py    the position-wise half of a block; ran
 parallel_block.py, identity.py            attention and feed-forward side by side; parts that do nothing, or several things
 position_variants.py, bias.py             positions as BART and Marian have them; a bias alone
 patches.py                                images as sequences
-routers.py, experts.py                    which experts a token uses; a mixture of experts
+routers.py, experts.py, balancing.py      which experts a token uses; a mixture of experts; an equal use of them
 latent_attention.py                       keys and values that are computed from one narrow vector
 pooling.py                                one vector for a sequence
 frozen.py, lora.py                        weights that are not trained; small trained updates of them
@@ -50,6 +50,7 @@ from .softmax import LogSoftmax, Softmax
 from .token_positions import token_positions
 
 if TYPE_CHECKING:
+    from .balancing import BalancedRouter, BiasBalancing, balance_of, tokens_per_expert
     from .bias import Bias
     from .experts import ClampedSwiGLU, MixtureOfExperts
     from .frozen import freeze, unfreeze
@@ -79,6 +80,7 @@ __all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAt
 
 # Parts of current models and of fine-tuning, which `import numpy_transformer` does not load: {file: names}
 ON_FIRST_USE = {
+    "balancing": ("BalancedRouter", "BiasBalancing", "balance_of", "tokens_per_expert"),
     "bias": ("Bias",),
     "experts": ("ClampedSwiGLU", "MixtureOfExperts"),
     "frozen": ("freeze", "unfreeze"),

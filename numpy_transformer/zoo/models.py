@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..checks.samples import TOKEN_MASK, B, S, Sample, T, padded, shifted
-from ..layers import add_rounding, quantize
+from ..layers import BalancedRouter, MixtureOfExperts, Router, SigmoidRouter, SwiGLU, add_rounding, quantize
 from ..models import CausalLanguageModel, EncoderDecoder
 
 PAD, LETTERS, BOS, HALF, BATCH = 0, 8, 9, 6, 32
@@ -12,6 +12,18 @@ SIZES = {"d_model": 24, "num_heads": 2, "num_layers": 1, "d_ff": 48, "max_len": 
 
 def language_model(**options):
     return lambda rng: CausalLanguageModel(BOS + 1, **SIZES, **options, rng=rng)
+
+
+def with_experts(rng, make_router):
+    """A language model whose feed-forward layer consists of four experts."""
+    model = language_model()(rng)
+    experts = [SwiGLU(SIZES["d_model"], 16, rng=rng) for _ in range(4)]
+    model.decoder.blocks[0].feed_forward = MixtureOfExperts(make_router(SIZES["d_model"], 4, 2, rng=rng), experts)
+    return model
+
+
+def balanced_router(*sizes, rng):
+    return BalancedRouter(Router(*sizes, rng=rng))
 
 
 def translation(draw):
@@ -29,6 +41,10 @@ MODELS = (                                      # a bug is planted in the first 
     Sample("encoder-decoder, relative", lambda rng: EncoderDecoder(BOS + 1, BOS + 1, **SIZES, dropout=0.0,
                                                                    positions="relative", rng=rng), translation),
     Sample("language model, alibi", language_model(positions="alibi"), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
+    Sample("language model, experts", lambda rng: with_experts(rng, SigmoidRouter),
+           lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
+    Sample("language model, balanced experts", lambda rng: with_experts(rng, balanced_router),
+           lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, quantized", lambda rng: quantize(language_model()(rng), 4, 6),
            lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, weights changed", lambda rng: add_rounding(language_model()(rng), shifted),

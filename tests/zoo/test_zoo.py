@@ -82,6 +82,8 @@ PROJECTS = {"MLSysBook/TinyTorch", "harvardnlp/annotated-transformer", "huggingf
             "time-series-foundation-models/lag-llama", "LLMs-from-scratch", "minGPT", "nn-zero-to-hero",
             "x-transformers", "meta-pytorch/attention-gym", "keras-team/keras-hub", "bigscience-workshop/Megatron-DeepSpeed",
             "NVIDIA-NeMo/Emerging-Optimizers", "ml-explore/mlx-lm"}
+            "x-transformers", "meta-pytorch/attention-gym", "keras-team/keras-hub",
+            "ml-explore/mlx-lm", "vllm-project/vllm", "pytorch/torchtitan", "AI-Hypercomputer/maxtext"}
 
 
 @every_bug
