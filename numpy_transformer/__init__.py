@@ -40,6 +40,7 @@ if TYPE_CHECKING:
                          ShiftedPositions, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, StraightThroughLinear,
                          UnitOffsetRMSNorm, add_lora, add_rounding, dequantize, freeze, merge_lora, quantize, round_to,
                          stored_bytes, unfreeze)
+    from .layers import GatedSelfAttention, Sigmoid, ZLoss
     from .models import ImageClassifier, MultiTokenStack, SequentialTokenBlock
     from .pretrained import load_pretrained, preset, save_pretrained
     from .tasks.runs import load_run
@@ -61,6 +62,7 @@ __all__ = [
     "NormedLinear", "PerHead", "Identity", "Sequential", "ParallelBlock", "Router", "SoftmaxRouter", "SigmoidRouter",
     "MixtureOfExperts", "ClampedSwiGLU", "LatentAttention", "AbsorbedLatentAttention",
     "Bias", "ShiftedPositions", "NormedPositions", "SeparateSinusoids", "Patches", "ClassToken",
+    "GatedSelfAttention", "Sigmoid", "ZLoss",
     "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
     "CrossAttention", "FeedForward", "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
     "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss
+from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, ZLoss
 from ..models import LanguageModel, EncoderDecoder
 from .check import as_tuple, check, expect, expect_close, prepared, upstream
 
-LOSSES = (CrossEntropyLoss, BinaryCrossEntropyLoss)
+LOSSES = (CrossEntropyLoss, BinaryCrossEntropyLoss, ZLoss)
 
 
 def doubled(x):
