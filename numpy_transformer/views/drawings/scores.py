@@ -3,9 +3,9 @@
 
 def tame_scores(c):
     y, half = 3.2, 0.24
-    x = c.cells(0.4, y, 1, 4, size=0.25)
+    x = c.cells(0.8, y, 1, 3, size=0.25)
     c.text(x.x, x.top[1] + 0.22, "x")
-    linear = c.box(1.9, y, 1.1, 2 * half, "W_Q, W_K", "parameter")
+    linear = c.box(1.98, y, 1.02, 2 * half, "W_Q, W_K", "parameter")
     norm = c.box(3.3, y, 0.9, 2 * half, c.word("norm"), "query", bold=True)
     scores = c.box(4.65, y, 1.15, 2 * half, "q kᵀ / √d")
     cap = c.box(6.0, y, 0.9, 2 * half, c.word("cap"), "query", bold=True)
@@ -17,7 +17,7 @@ def tame_scores(c):
     chain = [x, linear, norm, scores, cap, softmax, mean, product, output]
     for one, other in zip(chain, chain[1:]):
         c.arrow(one.right, other.left)
-    fork = 0.98
+    fork = 1.27
     c.arrow((fork, y), (fork, gate.y), gate.left)
     c.dot(fork, y)
     c.arrow(gate.top, product.bottom)
