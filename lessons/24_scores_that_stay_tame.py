@@ -327,4 +327,4 @@ figure("rates_and_scores", picture)
 # 4. In section 6, use a cap of 50, and norms of all heads together (`nt.RMSNorm(WIDTH)` without `nt.PerHead`). What
 #    happens at the three rates?
 #
-# With a checker (`numpy-transformer exercise start my-exercises 24`): 24.1, 24.2, 24.3.
+# With a checker (`numpy-transformer exercise start my-exercises 24`): 24.1, 24.2, 24.3, 24.4.
