@@ -10,11 +10,29 @@ from ..layers import (AbsorbedLatentAttention, BalancedRouter, Bias, ClampedSwiG
 from .check import check, expect_close, prepared
 from .reference_attention import rotated, visible_keys
 from .reference_layers import affine, for_each_entry, for_each_row, normalized_row, reference, softmax_row
+from ..layers import GatedSelfAttention, Sigmoid, ZLoss
+from .reference_attention import heads_of_one_sequence, rotated, visible_keys
+from .reference_layers import affine, cross_entropy, for_each_entry, for_each_row, normalized_row, reference, softmax_row
 
 
 @reference("soft cap", SoftCap, large=True)
 def soft_cap(module, x):
     return for_each_entry(lambda value: module.cap * math.tanh(value / module.cap), x)
+
+
+@reference("sigmoid", Sigmoid, large=True)
+def sigmoid(module, x):
+    return for_each_entry(lambda value: 1 / (1 + math.exp(-value)) if value > -700 else 0.0, x)
+
+
+@reference("z-loss", ZLoss, large=True)
+def z_loss(module, logits, targets):
+    logs = []
+    for position, target in np.ndenumerate(targets):
+        if target != module.criterion.ignore_id:
+            row = [float(z) for z in logits[position]]
+            logs.append(max(row) + math.log(math.fsum(math.exp(z - max(row)) for z in row)))
+    return cross_entropy(module.criterion, logits, targets) + module.coefficient * math.fsum(z * z for z in logs) / len(logs)
 
 
 @reference("softmax with a sink", SinkSoftmax, large=True)
@@ -24,6 +42,17 @@ def softmax_with_sink(module, x):
         row = [float(value) for value in x[tuple([*batch, h, t])]]
         y[tuple([*batch, h, t])] = softmax_row([*row, float(module.sinks.data[h])])[:-1]
     return y
+
+
+@reference("gated attention", GatedSelfAttention)
+def gated_attention(module, x, mask=None):
+    """Entry by entry: each feature of each head is multiplied by its gate."""
+    visible = visible_keys(mask, (len(x), module.attention.num_heads, x.shape[1], x.shape[1]))
+    h = np.stack([heads_of_one_sequence(module.attention, one, one, one, visible=seen) for one, seen in zip(x, visible)])
+    z = affine(module.gate, x)
+    for index in np.ndindex(h.shape):
+        h[index] *= 1 / (1 + math.exp(-z[index]))
+    return affine(module.output, h)
 
 
 @reference("RMSNorm with 1 + weight", UnitOffsetRMSNorm)

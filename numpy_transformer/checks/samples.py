@@ -11,6 +11,7 @@ import numpy as np
 from .. import layers, models
 from ..layers import causal_mask, padding_mask
 from ..layers.attention import with_score_changes
+from ..layers.gated_attention import gate_heads
 from ..layers.multi_head import add_qkv_bias
 from ..layers.normed_linear import norm_outputs, norm_queries_and_keys
 from ..layers.sinks import add_sinks
@@ -203,6 +204,20 @@ def language_model_of_experts(rng):
     first.feed_forward = layers.MixtureOfExperts(layers.BalancedRouter(layers.Router(D, 4, 2, rng=rng), 0.5),
                                                  [layers.FeedForward(D, 6, "gelu", P, rng=rng) for _ in range(4)])
     second.feed_forward = experts(rng, layers.SoftmaxRouter, 3, True)
+def normed_attention(rng, **options):
+    """Self-attention with norms of queries and keys, head by head, before the rotation."""
+    attention = layers.SelfAttention(D, 4, 2, P, bias=False, rotary=rotary(), rng=rng, d_head=6, **options)
+    return norm_queries_and_keys(attention, *(layers.PerHead(layers.RMSNorm(6)) for _ in range(2)))
+
+
+def gated_model(rng):
+    """A language model with gates and norms in its attention, and with capped scores and logits."""
+    model = language_model(rng, num_heads=4, num_kv_heads=2, positions="rotary", d_head=6, bias=False, tie_weights=False)
+    for block in model.decoder.blocks:
+        norm_queries_and_keys(block.attention, *(layers.PerHead(layers.RMSNorm(6)) for _ in range(2)))
+        with_score_changes(block.attention.attention, layers.SoftCap(2.0))
+        block.attention = gate_heads(block.attention, rng)
+    model.output = layers.Sequential(model.output, layers.SoftCap(1.5))
     return model
 
 
@@ -249,6 +264,7 @@ SAMPLES = [
     Sample("GELU, tanh", lambda rng: layers.GELU("tanh"), sequence),
     Sample("SiLU", lambda rng: layers.SiLU(), sequence),
     Sample("Tanh", lambda rng: layers.Tanh(), sequence),
+    Sample("Sigmoid", lambda rng: layers.Sigmoid(), sequence),
     Sample("Softmax", lambda rng: layers.Softmax(), scores),
     Sample("LogSoftmax", lambda rng: layers.LogSoftmax(), scores),
     Sample("LayerNorm", lambda rng: layers.LayerNorm(D), sequence),
@@ -292,6 +308,9 @@ SAMPLES = [
     Sample("SelfAttention, wide heads, biased queries",
            lambda rng: add_qkv_bias(layers.SelfAttention(D, 4, 2, P, bias=False, rotary=rotary(interleaved=False), rng=rng,
                                                          d_head=6)), masked),
+    Sample("SelfAttention, normed queries and keys", normed_attention, masked),
+    Sample("GatedSelfAttention", lambda rng: gate_heads(layers.SelfAttention(D, H, dropout=P, rng=rng), rng), masked),
+    Sample("GatedSelfAttention, grouped, rotary, normed", lambda rng: gate_heads(normed_attention(rng), rng), masked),
     Sample("CrossAttention", lambda rng: layers.CrossAttention(D, H, dropout=P, rng=rng), two),
     Sample("SymmetricWindow", lambda rng: layers.SymmetricWindow(2), scores),
     Sample("SoftCap", lambda rng: layers.SoftCap(1.5), scores),
@@ -359,6 +378,10 @@ SAMPLES = [
            lambda draw: (draw(B, T, V), draw.ids(V, B, T)), loss=True),
     Sample("CrossEntropyLoss, smoothed, ignoring", lambda rng: layers.CrossEntropyLoss(0.1, ignore_id=0),
            lambda draw: (draw(B, T, V), padded(draw.ids(V, B, T), 2)), loss=True),
+    Sample("ZLoss", lambda rng: layers.ZLoss(layers.CrossEntropyLoss(), 0.3),
+           lambda draw: (draw(B, T, V), draw.ids(V, B, T)), loss=True),
+    Sample("ZLoss, smoothed, ignoring", lambda rng: layers.ZLoss(layers.CrossEntropyLoss(0.1, ignore_id=0), 0.3),
+           lambda draw: (draw(B, T, V), padded(draw.ids(V, B, T), 2)), loss=True),
     Sample("BinaryCrossEntropyLoss", lambda rng: layers.BinaryCrossEntropyLoss(),
            lambda draw: (draw(B, T), draw.ids(2, B, T)), loss=True),
     Sample("LanguageModel", language_model_of_parts, tokens_and_padding, 3),
@@ -379,6 +402,7 @@ SAMPLES = [
     Sample("CausalLanguageModel, flash", lambda rng: language_model(rng, dropout=0.0, attention="flash"), tokens_and_padding,
            3),
     Sample("CausalLanguageModel, experts", language_model_of_experts, tokens_and_padding, 3),
+    Sample("CausalLanguageModel, gates, norms, caps", gated_model, tokens_and_padding, 3),
     Sample("EncoderDecoder", lambda rng: encoder_decoder(rng, V), translation, 3),
     Sample("EncoderDecoder, post-norm, learned, tied",
            lambda rng: encoder_decoder(rng, W, norm="post", positions="learned", tie_weights=True), translation, 3),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..layers import Dropout, ScaledDotProductAttention, SinkSoftmax, Softmax
+from ..layers import Dropout, ScaledDotProductAttention, SinkSoftmax, Softmax, ZLoss
 from .origin import Computation
 
 
@@ -76,3 +76,4 @@ def hides(mask, scores):
 
 
 RULES = [(attention, ScaledDotProductAttention, one_softmax)]
+AS_ONE = (ZLoss,)                                    # one formula tells what they and the components inside them compute

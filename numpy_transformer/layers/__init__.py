@@ -10,6 +10,7 @@ relative_bias.py, token_positions.py      the learned bias of T5; which position
 normalization.py, activations.py          LayerNorm and RMSNorm; ReLU, GELU, SiLU, Tanh
 unit_offset_norm.py, normed_linear.py     RMSNorm as in Gemma; norms of queries and keys, and after a sublayer
 soft_cap.py, partial_rotary.py            capped scores and logits; positions on a part of each head
+z_loss.py, gated_attention.py             a loss that keeps the sum of exponentials near 1; heads that pass through gates
 feed_forward.py, dropout.py, blocks.py    the position-wise half of a block; random zeros; whole blocks
 parallel_block.py, identity.py            attention and feed-forward side by side; parts that do nothing, or several things
 position_variants.py, bias.py             positions as BART and Marian have them; a bias alone
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from .bias import Bias
     from .experts import ClampedSwiGLU, MixtureOfExperts
     from .frozen import freeze, unfreeze
+    from .gated_attention import GatedSelfAttention, Sigmoid
     from .identity import Identity, Sequential
     from .latent_attention import AbsorbedLatentAttention, LatentAttention
     from .lora import LoRALinear, add_lora, merge_lora
@@ -69,6 +71,7 @@ if TYPE_CHECKING:
     from .soft_cap import RescaledAttention, SoftCap
     from .straight_through import StraightThroughLinear, add_rounding
     from .unit_offset_norm import UnitOffsetRMSNorm
+    from .z_loss import ZLoss
 
 __all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAttention", "CrossAttentionBlock",
            "CrossBlock", "CrossEntropyLoss", "DecoderBlock", "Dropout", "Embedding", "EncoderBlock", "FeedForward",
@@ -84,6 +87,7 @@ ON_FIRST_USE = {
     "bias": ("Bias",),
     "experts": ("ClampedSwiGLU", "MixtureOfExperts"),
     "frozen": ("freeze", "unfreeze"),
+    "gated_attention": ("GatedSelfAttention", "Sigmoid"),
     "identity": ("Identity", "Sequential"),
     "latent_attention": ("AbsorbedLatentAttention", "LatentAttention"),
     "lora": ("LoRALinear", "add_lora", "merge_lora"),
@@ -98,5 +102,6 @@ ON_FIRST_USE = {
     "sinks": ("SinkSoftmax",),
     "soft_cap": ("RescaledAttention", "SoftCap"),
     "straight_through": ("StraightThroughLinear", "add_rounding"),
-    "unit_offset_norm": ("UnitOffsetRMSNorm",)}
+    "unit_offset_norm": ("UnitOffsetRMSNorm",),
+    "z_loss": ("ZLoss",)}
 __getattr__ = opens_on_first_use(__name__, {name: file for file, names in ON_FIRST_USE.items() for name in names})

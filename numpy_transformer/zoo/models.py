@@ -4,6 +4,8 @@ import numpy as np
 
 from ..checks.samples import TOKEN_MASK, B, S, Sample, T, padded, shifted
 from ..layers import BalancedRouter, MixtureOfExperts, Router, SigmoidRouter, SwiGLU, add_rounding, quantize
+from ..layers import RescaledAttention, Sequential, SoftCap, add_rounding, quantize
+from ..layers.attention import with_score_changes
 from ..models import CausalLanguageModel, EncoderDecoder
 
 PAD, LETTERS, BOS, HALF, BATCH = 0, 8, 9, 6, 32
@@ -26,6 +28,11 @@ def balanced_router(*sizes, rng):
     return BalancedRouter(Router(*sizes, rng=rng))
 
 
+def capped(rng):
+    """A language model with soft caps of scores and logits."""
+    model = language_model(attention=lambda sizes, rng: with_score_changes(
+        RescaledAttention(sizes.d_head ** -0.5, sizes.dropout, rng), SoftCap(3.0)))(rng)
+    model.output = Sequential(model.output, SoftCap(8.0))
 def translation(draw):
     return padded(draw.ids(BOS, B, S), 2), padded(draw.ids(BOS, B, T), 1)
 
@@ -45,6 +52,7 @@ MODELS = (                                      # a bug is planted in the first 
            lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, balanced experts", lambda rng: with_experts(rng, balanced_router),
            lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
+    Sample("language model, capped", lambda rng: capped(rng), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, quantized", lambda rng: quantize(language_model()(rng), 4, 6),
            lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, weights changed", lambda rng: add_rounding(language_model()(rng), shifted),

@@ -72,6 +72,10 @@ def result_of(op):
         return np.stack(np.split(x, shape[-3], -1), -3)
     if op.label == "merge heads":
         return np.concatenate([x[..., head, :, :] for head in range(x.shape[-3])], -1)
+    if op.label == "separate heads":
+        return np.stack(np.split(x, shape[-2], -1), -2)
+    if op.label == "join heads":
+        return np.concatenate([x[..., head, :] for head in range(x.shape[-2])], -1)
     assert (op.kind, x.ndim - len(shape)) == ("reshape", 1)
     return x[..., 0]
 

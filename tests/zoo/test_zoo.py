@@ -80,7 +80,8 @@ def test_there_are_many_and_most_were_published():
 
 PROJECTS = {"MLSysBook/TinyTorch", "harvardnlp/annotated-transformer", "huggingface/transformers",
             "time-series-foundation-models/lag-llama", "LLMs-from-scratch", "minGPT", "nn-zero-to-hero",
-            "x-transformers", "meta-pytorch/attention-gym", "keras-team/keras-hub", "bigscience-workshop/Megatron-DeepSpeed",
+            "x-transformers", "meta-pytorch/attention-gym", "keras-team/keras-hub", "onnx/onnx", "unslothai/unsloth-zoo",
+            "bigscience-workshop/Megatron-DeepSpeed",
             "NVIDIA-NeMo/Emerging-Optimizers", "ml-explore/mlx-lm"}
             "x-transformers", "meta-pytorch/attention-gym", "keras-team/keras-hub",
             "ml-explore/mlx-lm", "vllm-project/vllm", "pytorch/torchtitan", "AI-Hypercomputer/maxtext"}

@@ -1,7 +1,7 @@
 """Formulas of the parts of current models that consist of no other components."""
 
-from ...layers import (Bias, ClassToken, Identity, Patches, SeparateSinusoids, SinkSoftmax, SoftCap, SymmetricWindow,
-                       UnitOffsetRMSNorm)
+from ...layers import (Bias, ClassToken, Identity, Patches, SeparateSinusoids, Sigmoid, SinkSoftmax, SoftCap,
+                       SymmetricWindow, UnitOffsetRMSNorm)
 from .layers import position_of_token
 from .normalization import top_of_row
 from .writers import lines, spells
@@ -18,6 +18,12 @@ def soft_cap(op):
     op.name(cap=op.module.cap)
     yield "y[...] = cap * tanh(x[...] / cap)"
     yield "dx[...] = dy[...] * (1 - (y[...] / cap) ** 2)"
+
+
+@spells(Sigmoid)
+def sigmoid(op):
+    yield "y[...] = 1 / (1 + exp(-x[...]))"
+    yield "dx[...] = dy[...] * y[...] * (1 - y[...])"
 
 
 @spells(UnitOffsetRMSNorm)

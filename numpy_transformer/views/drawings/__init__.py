@@ -10,6 +10,7 @@ tiles.py, machines.py, low_rank.py          attention in tiles; several machines
 numbers.py                                  numbers of few bits
 guessing.py                                 tokens that are guessed and verified
 experts.py                                  which experts a token uses
+scores.py                                   where scores and logits are kept small
 """
 
 import importlib
@@ -37,6 +38,7 @@ PLACES = {                                      # file -> its drawings
     "numbers": ["small_numbers"],
     "guessing": ["guess_and_verify"],
     "experts": ["experts"],
+    "scores": ["tame_scores"],
 }
 
 
