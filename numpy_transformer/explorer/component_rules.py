@@ -143,8 +143,8 @@ def latent_attention(graph, call, scope, inputs):
         w_k, w_v = part.up_by_head()
         absorbed = product(q_plain, w_k, 0, True, q_plain.array @ w_k.mT)
         joined(absorbed, q_rotary, q)
-        latents = for_all_heads(c, v)
-        joined(latents, k_rotary, k)
+        joined(for_all_heads(c, c.array[..., None, :, :]), k_rotary, k)
+        for_all_heads(c, v)                     # apart from the keys, so that each can be changed alone
     else:
         up, = graph.visit_child(between[-1], scope)
         kv = heads(up)
