@@ -375,26 +375,6 @@ def alibi(heads, length, keys):
     return torch.tensor(slopes, dtype=torch.float64)[:, None, None] * -(places[-length:, None] - places).abs()
 
 
-def latent_attention(p, x, mask):
-    """DeepSeek-V2's attention, with its keys and values written out. `Latent` below has the widths."""
-    def heads(y):
-        return y.unflatten(-1, (H, -1)).transpose(1, 2)
-
-    def normed(c):
-        return F.rms_norm(c, (7,), p["norm.gamma"], 0.1)
-
-    q_plain, q_rotary = heads(x @ p["query.weight"]).split((5, D_HEAD), -1)
-    k_plain, v = heads(normed(x @ p["down.weight"]) @ p["up.weight"]).split((5, 3), -1)
-    k_rotary = rotate((x @ p["rotary_key.weight"])[:, None], torch.arange(x.shape[1])).expand(-1, H, -1, -1)
-    q = torch.cat([q_plain, rotate(q_rotary, torch.arange(x.shape[1]))], -1)
-    y = F.scaled_dot_product_attention(q, torch.cat([k_plain, k_rotary], -1), v, mask)
-    return y.transpose(1, 2).flatten(2) @ p["output.weight"]
-
-
-def Latent(form):
-    return form(D, H, 7, 5, D_HEAD, 3, rotary=Rotary(), eps=0.1)
-
-
 class Placed(nt.SelfAttention):
     """SelfAttention of tokens whose positions it is given."""
 
@@ -491,8 +471,6 @@ CASES = [                                       # name, ours, theirs, inputs
     ("SelfAttention, wide heads, biased queries",
      lambda: add_qkv_bias(Placed(D, 4, 2, bias=False, rotary=Rotary(50.0), d_head=D_HEAD)),
      partial(rotary_grouped, base=50.0), X, CAUSAL, POSITIONS),
-    *[(form.__name__, partial(Latent, form), latent_attention, X, CAUSAL)
-      for form in (nt.LatentAttention, nt.AbsorbedLatentAttention)],
     ("CrossAttention", partial(nt.CrossAttention, D, H), lambda p, x, memory, mask: multi_head()(
         p, x, memory, memory, mask), X, MEMORY, MASK),
     *[(f"FeedForward, {name}", partial(nt.FeedForward, D, D_FF, name, bias=bias), partial(feed_forward, f=f), X)
