@@ -2,12 +2,12 @@
 # # 23 Fewer numbers to keep
 #
 # A model that writes keeps the keys and values of all earlier tokens in a cache (lesson 12b). For long texts this cache
-# needs more memory than the weights, and every new token has to read all of it. There are two ways to keep fewer
+# may need more memory than the weights, and every new token has to read all of it. There are two ways to keep fewer
 # numbers. Several heads can share their keys and values (lesson 16). Or the keys and values of *all* heads can be
 # computed from one narrow vector, and only that vector is kept: **latent attention** (DeepSeek-AI 2024, DeepSeek-V2).
 #
-# You will compute what real models keep, derive why the keys and values need never be made, see why rotary positions
-# are in the way, write both backward passes, and compare the kinds of attention with caches of equal size.
+# You will compute what real models keep, derive why keys and values need never be made, see why rotary positions are in
+# the way, write both backward passes, and compare kinds of attention with caches of equal size.
 
 # %% Two small helpers
 import math
@@ -39,7 +39,7 @@ def relative_error(a, b):                   # the distance between a and b, divi
 #     latent attention            m + r        one latent vector c of width m, one rotary key of width r
 #
 # The next cell applies this to the published sizes of four models, with 2 bytes for each number. DeepSeek-V3 has 128
-# heads. With multi-head attention it would keep keys of width 192 and values of width 128 for each of them.
+# heads, with keys of width 192 and values of width 128.
 
 # %% Bytes for each token, from the published sizes
 MODELS = {                                  # layers, and numbers for each token and layer
@@ -347,8 +347,8 @@ figure("losses", picture)
 # At 16 numbers, 8 + 8 is clearly better than one key head, and the number of weights alone is not the reason. But 12 + 4
 # has lost this advantage: how the numbers are divided matters as much as the kind of attention, and models as small as
 # these need positions. At 32 numbers the mean difference is about as large as its standard error, so nothing can be
-# concluded. DeepSeek-V2 reports more: in its models, latent attention was better than *multi-head* attention. This did
-# not reproduce here, where the models are tiny and train for seconds.
+# concluded. DeepSeek-V2 reports more: latent attention was better than *multi-head* attention. This did not reproduce
+# here, where the models are tiny.
 #
 # ## Exercises
 #
