@@ -81,7 +81,8 @@ def test_there_are_many_and_most_were_published():
 PROJECTS = {"MLSysBook/TinyTorch", "harvardnlp/annotated-transformer", "huggingface/transformers",
             "time-series-foundation-models/lag-llama", "LLMs-from-scratch", "minGPT", "nn-zero-to-hero",
             "x-transformers", "meta-pytorch/attention-gym", "keras-team/keras-hub", "bigscience-workshop/Megatron-DeepSpeed",
-            "NVIDIA-NeMo/Emerging-Optimizers", "ml-explore/mlx-lm"}
+            "NVIDIA-NeMo/Emerging-Optimizers", "ml-explore/mlx-lm", "ollama/ollama",
+            "NVIDIA/Megatron-LM"}
 
 
 @every_bug
