@@ -225,6 +225,14 @@ def latent(attention_class, rng):
     return attention_class(D, 3, 8, 5, 4, 7, rotary=layers.RotaryEmbedding(4), rng=rng)
 
 
+def latent_language_model(rng):
+    """A language model of a block with latent attention and one with its absorbed form."""
+    blocks = [layers.Block(latent(attention, rng), layers.SwiGLU(D, F, rng=rng), layers.RMSNorm(D), layers.RMSNorm(D),
+                           dropout=P, rng=rng) for attention in (layers.LatentAttention, layers.AbsorbedLatentAttention)]
+    return models.LanguageModel(layers.Embedding(V, D, rng=rng), models.Stack(blocks, layers.RMSNorm(D)),
+                                layers.Linear(D, V, False, rng), max_len=S, dropout=P, rng=rng)
+
+
 def gemma_block(rng):
     """A Block with norms before and after each sublayer, and of queries and keys, and with capped scores."""
     attention = layers.SelfAttention(D, 4, 2, dropout=P, bias=False, rotary=rotary(interleaved=False), d_head=6, rng=rng)
@@ -385,6 +393,7 @@ SAMPLES = [
     Sample("BinaryCrossEntropyLoss", lambda rng: layers.BinaryCrossEntropyLoss(),
            lambda draw: (draw(B, T), draw.ids(2, B, T)), loss=True),
     Sample("LanguageModel", language_model_of_parts, tokens_and_padding, 3),
+    Sample("LanguageModel, latent attention", latent_language_model, tokens_and_padding, 3),
     Sample("CausalLanguageModel",
            lambda rng: language_model(rng), tokens_and_padding, 3),
     Sample("CausalLanguageModel, sinusoidal, post-norm",

@@ -13,8 +13,11 @@ COLOR_KINDS = {                                     # pattern in a class name ->
     "block": "block", "attention(?!decoder)": "attention", "linear|unembedding": "linear", "embedding|position": "embedding",
     "norm": "norm", "feedforward|swiglu|mlp|mixtureofexperts": "feed-forward"}
 UNLISTED = ("Dropout", "Softmax", "ScaledDotProductAttention", "GroupedAttention")      # left out of the list of parts in a box
+    "norm": "norm", "feedforward|swiglu|mlp": "feed-forward"}
+UNLISTED = ("Dropout", "Softmax", "ScaledDotProductAttention", "GroupedAttention", "RescaledAttention")     # not listed in a box
 HEADS = [["query", "rotary"], ["key", "rotary"], ["value"]]
 SIDE_BY_SIDE = {"MultiHeadAttention": HEADS, "SelfAttention": HEADS, "CrossAttention": HEADS,
+                "LatentAttention": [["query", "rotary"], ["down", "norm", "up"], ["rotary_key", "rotary"]],
                 "SwiGLU": [["gate", "activation"], ["up"]]}
 BLOCKS = ("Block", "CrossBlock")
 PUBLIC_NAMES = {"CrossAttentionBlock": "DecoderBlock", "CrossAttentionDecoder": "Decoder"}      # the constructor's name

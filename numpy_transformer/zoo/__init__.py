@@ -3,6 +3,8 @@
 bug.py, models.py, race.py                      what a bug is; small models to plant it in; two runs side by side
 softmax.py, loss.py, embedding.py               one file for each component that the bugs are in
 attention.py, alibi.py, soft_cap.py, multi_head.py, cache.py
+attention.py, alibi.py, multi_head.py, cache.py
+latent_attention.py
 normalization.py, feed_forward.py, residuals.py
 experts.py, quantization.py, optimizers.py
 """
@@ -11,6 +13,8 @@ from . import (alibi, attention, cache, embedding, experts, feed_forward, loss, 
                residuals, softmax)
 from . import (alibi, attention, cache, embedding, feed_forward, loss, multi_head, normalization, optimizers, quantization,
                residuals, soft_cap, softmax)
+from . import (alibi, attention, cache, embedding, feed_forward, latent_attention, loss, multi_head, normalization,
+               optimizers, quantization, residuals, softmax)
 from .bug import BUGS, Bug, find, apply, verdicts
 from .race import race
 

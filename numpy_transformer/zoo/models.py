@@ -7,6 +7,9 @@ from ..layers import BalancedRouter, MixtureOfExperts, Router, SigmoidRouter, Sw
 from ..layers import RescaledAttention, Sequential, SoftCap, add_rounding, quantize
 from ..layers.attention import with_score_changes
 from ..models import CausalLanguageModel, EncoderDecoder
+from ..layers import (AbsorbedLatentAttention, Block, Embedding, LatentAttention, Linear, RMSNorm, RotaryEmbedding, SwiGLU,
+                      add_rounding, quantize)
+from ..models import CausalLanguageModel, EncoderDecoder, LanguageModel, Stack
 
 PAD, LETTERS, BOS, HALF, BATCH = 0, 8, 9, 6, 32
 SIZES = {"d_model": 24, "num_heads": 2, "num_layers": 1, "d_ff": 48, "max_len": 2 * HALF}
@@ -33,6 +36,13 @@ def capped(rng):
     model = language_model(attention=lambda sizes, rng: with_score_changes(
         RescaledAttention(sizes.d_head ** -0.5, sizes.dropout, rng), SoftCap(3.0)))(rng)
     model.output = Sequential(model.output, SoftCap(8.0))
+def latent_model(attention_class):
+    def build(rng):
+        attention = attention_class(24, 2, 16, 12, 8, rotary=RotaryEmbedding(8), rng=rng)
+        block = Block(attention, SwiGLU(24, 48, rng=rng), RMSNorm(24), RMSNorm(24))
+        return LanguageModel(Embedding(BOS + 1, 24, rng=rng), Stack([block], RMSNorm(24)), Linear(24, BOS + 1, False, rng),
+                             max_len=2 * HALF)
+    return build
 def translation(draw):
     return padded(draw.ids(BOS, B, S), 2), padded(draw.ids(BOS, B, T), 1)
 
@@ -56,7 +66,9 @@ MODELS = (                                      # a bug is planted in the first 
     Sample("language model, quantized", lambda rng: quantize(language_model()(rng), 4, 6),
            lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, weights changed", lambda rng: add_rounding(language_model()(rng), shifted),
-           lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)))
+           lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
+    *(Sample(f"language model, {name}", latent_model(attention_class), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK))
+      for name, attention_class in (("latent", LatentAttention), ("absorbed", AbsorbedLatentAttention))))
 
 
 def batch(n, model, seed=0):

@@ -85,6 +85,9 @@ PROJECTS = {"MLSysBook/TinyTorch", "harvardnlp/annotated-transformer", "huggingf
             "NVIDIA-NeMo/Emerging-Optimizers", "ml-explore/mlx-lm"}
             "x-transformers", "meta-pytorch/attention-gym", "keras-team/keras-hub",
             "ml-explore/mlx-lm", "vllm-project/vllm", "pytorch/torchtitan", "AI-Hypercomputer/maxtext"}
+            "x-transformers", "meta-pytorch/attention-gym", "keras-team/keras-hub", "bigscience-workshop/Megatron-DeepSpeed",
+            "NVIDIA-NeMo/Emerging-Optimizers", "ml-explore/mlx-lm", "ollama/ollama",
+            "NVIDIA/Megatron-LM"}
 
 
 @every_bug

@@ -19,7 +19,7 @@ from ...texts import Message, render
 
 PLACES = {                                      # file -> its drawings
     "attention": ["library", "attention", "attention_backward"],
-    "heads": ["head_shapes", "grouped_queries"],
+    "heads": ["head_shapes", "grouped_queries", "latent_attention"],
     "masks": ["masks"],
     "layers": ["normalized_axes", "feed_forward"],
     "residual": ["residual_stream", "residual_stream_backward"],
