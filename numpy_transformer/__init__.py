@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     from .decoding import ModelDraft, MultiTokenDraft, NGramDraft, speculative_decode
     from .explorer import explore
     from .inspection import influence, record
-    from .layers import (AbsorbedLatentAttention, Bias, ClampedSwiGLU, ClassToken, Identity, LatentAttention, LoRALinear,
-                         MixtureOfExperts, NormedLinear, NormedPositions, ParallelBlock, PartialRotary, Patches, PerHead,
-                         QuantizedLinear, RescaledAttention, Router, ScaledRotary, SeparateSinusoids, Sequential,
-                         ShiftedPositions, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, StraightThroughLinear,
+    from .layers import (AbsorbedLatentAttention, Bias, BlockSparseAttention, ClampedSwiGLU, ClassToken, Identity,
+                         LatentAttention, LinearAttention, LoRALinear, MixtureOfExperts, NormedLinear, NormedPositions,
+                         ParallelBlock, PartialRotary, Patches, PerHead, QuantizedLinear, RecurrentLinearAttention,
+                         RescaledAttention, Router, ScaledRotary, SeparateSinusoids, Sequential, ShiftedPositions,
+                         SigmoidRouter, SinkSoftmax, SinkWindow, SoftCap, SoftmaxRouter, StraightThroughLinear,
                          UnitOffsetRMSNorm, add_lora, add_rounding, dequantize, freeze, merge_lora, quantize, round_to,
                          stored_bytes, unfreeze)
     from .models import ImageClassifier, MultiTokenStack, SequentialTokenBlock
@@ -60,6 +61,7 @@ __all__ = [
     "NormedLinear", "PerHead", "Identity", "Sequential", "ParallelBlock", "Router", "SoftmaxRouter", "SigmoidRouter",
     "MixtureOfExperts", "ClampedSwiGLU", "LatentAttention", "AbsorbedLatentAttention",
     "Bias", "ShiftedPositions", "NormedPositions", "SeparateSinusoids", "Patches", "ClassToken",
+    "SinkWindow", "BlockSparseAttention", "LinearAttention", "RecurrentLinearAttention",
     "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
     "CrossAttention", "FeedForward", "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
     "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",

@@ -50,6 +50,8 @@ SIGNATURES = {
     "SeparateSinusoids": "d_model, max_len=5000", "Patches": "channels, patch", "ClassToken": "d_model",
     "ImageClassifier": "image, patch, d_model, num_heads, num_layers, d_ff=None, num_classes=2, dropout=0.0, rng=None, *, "
                        f'norm="pre", {SETTINGS.format("gelu", 1e-6)}, channels=3, init="xavier"',
+    "SinkWindow": "window, num_sinks", "BlockSparseAttention": "layout, block_size",
+    "LinearAttention": "", "RecurrentLinearAttention": "",
     "EncoderBlock": BLOCK, "DecoderBlock": f"{BLOCK}, cross_attention=False",
     "Encoder": f"num_layers, {BLOCK}, final_norm=None",
     "Decoder": f"num_layers, {BLOCK}, cross_attention=False, final_norm=None",
