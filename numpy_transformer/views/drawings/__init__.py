@@ -9,6 +9,7 @@ encoders.py, writing.py, decoding.py        what encoders, decoders and both tog
 tiles.py, machines.py, low_rank.py          attention in tiles; several machines; low-rank adaptation
 numbers.py                                  numbers of few bits
 guessing.py                                 tokens that are guessed and verified
+sees_less.py                                windows, kept tokens and blocks of keys
 """
 
 import importlib
@@ -35,6 +36,7 @@ PLACES = {                                      # file -> its drawings
     "low_rank": ["low_rank"],
     "numbers": ["small_numbers"],
     "guessing": ["guess_and_verify"],
+    "sees_less": ["sees_less"],
 }
 
 
