@@ -2,13 +2,13 @@
 
 bug.py, models.py, race.py                      what a bug is; small models to plant it in; two runs side by side
 softmax.py, loss.py, embedding.py               one file for each component that the bugs are in
-attention.py, alibi.py, multi_head.py, cache.py
+attention.py, alibi.py, multi_head.py, cache.py, sees_less.py
 normalization.py, feed_forward.py, residuals.py
 quantization.py, optimizers.py
 """
 
 from . import (alibi, attention, cache, embedding, feed_forward, loss, multi_head, normalization, optimizers, quantization,
-               residuals, softmax)
+               residuals, sees_less, softmax)
 from .bug import BUGS, Bug, find, apply, verdicts
 from .race import race
 

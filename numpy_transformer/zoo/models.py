@@ -3,7 +3,8 @@
 import numpy as np
 
 from ..checks.samples import TOKEN_MASK, B, S, Sample, T, padded, shifted
-from ..layers import add_rounding, quantize
+from ..layers import LinearAttention, ScaledDotProductAttention, SlidingWindow, add_rounding, quantize
+from ..layers.attention import with_score_changes
 from ..models import CausalLanguageModel, EncoderDecoder
 
 PAD, LETTERS, BOS, HALF, BATCH = 0, 8, 9, 6, 32
@@ -12,6 +13,11 @@ SIZES = {"d_model": 24, "num_heads": 2, "num_layers": 1, "d_ff": 48, "max_len": 
 
 def language_model(**options):
     return lambda rng: CausalLanguageModel(BOS + 1, **SIZES, **options, rng=rng)
+
+
+def windowed(sizes, rng):
+    """Attention with a window that ends one token after the letter that comes next in a text of `batch`."""
+    return with_score_changes(ScaledDotProductAttention(sizes.dropout, rng), SlidingWindow(HALF - 1))
 
 
 def translation(draw):
@@ -29,6 +35,9 @@ MODELS = (                                      # a bug is planted in the first 
     Sample("encoder-decoder, relative", lambda rng: EncoderDecoder(BOS + 1, BOS + 1, **SIZES, dropout=0.0,
                                                                    positions="relative", rng=rng), translation),
     Sample("language model, alibi", language_model(positions="alibi"), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
+    Sample("language model, window", language_model(attention=windowed), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
+    Sample("language model, linear attention", language_model(attention=lambda sizes, rng: LinearAttention()),
+           lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, quantized", lambda rng: quantize(language_model()(rng), 4, 6),
            lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, weights changed", lambda rng: add_rounding(language_model()(rng), shifted),

@@ -81,7 +81,7 @@ def test_there_are_many_and_most_were_published():
 PROJECTS = {"MLSysBook/TinyTorch", "harvardnlp/annotated-transformer", "huggingface/transformers",
             "time-series-foundation-models/lag-llama", "LLMs-from-scratch", "minGPT", "nn-zero-to-hero",
             "x-transformers", "meta-pytorch/attention-gym", "keras-team/keras-hub",
-            "ml-explore/mlx-lm"}
+            "ml-explore/mlx-lm", "fla-org/flash-linear-attention"}
 
 
 @every_bug
