@@ -48,8 +48,9 @@ class BlockSparseAttention(Module):
         every_p = []
         for rows, keys in self.blocks(q.shape[-2], k.shape[-2]):
             scores = q[..., rows, :] @ repeat_heads(k[..., keys, :], q).mT
-            if mask is not None:
-                mask_scores(scores, part_of_mask(mask, rows, keys))
+            visible = part_of_mask(mask, rows, keys)
+            if visible is not None:
+                mask_scores(scores, visible)
             p, total = exp_and_sum(scores)
             p /= total
             y[..., rows, :] = p @ repeat_heads(v[..., keys, :], q)

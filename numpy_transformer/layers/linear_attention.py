@@ -18,7 +18,7 @@ def features(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class LinearAttention(Module):
-    """y = P v,   P_tj = φ(q_t) · φ(k_j) / sum_i φ(q_t) · φ(k_i), where only keys count that the mask allows.
+    """y = P v,   P_tj = φ(q_t) · φ(k_j) / sum_i φ(q_t) · φ(k_i),   φ(x) = elu(x) + 1: x + 1 where x > 0, else exp(x).
 
     This is attention with the similarity φ(q) · φ(k) in place of exp(q · k / sqrt(d)). It holds all (T, S) weights, as plain attention.
     RecurrentLinearAttention computes the same for a causal mask without them.
@@ -64,7 +64,8 @@ class RecurrentLinearAttention(Module):
     """y_t = φ(q_t) U_t / φ(q_t) · z_t,   U_t = U_(t-1) + φ(k_t)ᵀ v_t,   z_t = z_(t-1) + φ(k_t), token by token.
 
     It gives the outputs and gradients of a LinearAttention with the causal mask. Each head carries a state of d (e + 1) numbers from
-    token to token, however long the text is, and a text of T tokens takes T times the same work.
+    token to token, however long the text is, and a text of T tokens takes T times the same work. A KeyValueCache keeps keys and values
+    and not the state, so with one the state is computed again for each new token.
 
     Shape: q (B, H, T, d), k (B, G, S, d), v (B, G, S, e), mask=None -> y (B, H, T, e); B may be absent, or both B and H. The T queries
         are the last of the S tokens, and query t sees the keys 0 to S - T + t. Of these, a mask may hide keys from all queries
