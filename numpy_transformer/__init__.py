@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from .decoding import ModelDraft, MultiTokenDraft, NGramDraft, speculative_decode
     from .explorer import explore
     from .inspection import influence, record
-    from .layers import (AbsorbedLatentAttention, BalancedRouter, Bias, BiasBalancing, ClampedSwiGLU, ClassToken,
-                         GatedSelfAttention, Identity, LatentAttention, LoRALinear, MixtureOfExperts, NormedLinear,
-                         NormedPositions, ParallelBlock, PartialRotary, Patches, PerHead, QuantizedLinear, RescaledAttention,
-                         Router, ScaledRotary, SeparateSinusoids, Sequential, ShiftedPositions, Sigmoid, SigmoidRouter,
-                         SinkSoftmax, SoftCap, SoftmaxRouter, StraightThroughLinear, UnitOffsetRMSNorm, ZLoss, add_lora,
-                         add_rounding, balance_of, dequantize, freeze, merge_lora, quantize, round_to, stored_bytes,
-                         tokens_per_expert, unfreeze)
+    from .layers import (AbsorbedLatentAttention, BalancedRouter, Bias, BiasBalancing, BlockSparseAttention, ClampedSwiGLU,
+                         ClassToken, GatedSelfAttention, Identity, LatentAttention, LinearAttention, LoRALinear,
+                         MixtureOfExperts, NormedLinear, NormedPositions, ParallelBlock, PartialRotary, Patches, PerHead,
+                         QuantizedLinear, RecurrentLinearAttention, RescaledAttention, Router, ScaledRotary,
+                         SeparateSinusoids, Sequential, ShiftedPositions, Sigmoid, SigmoidRouter, SinkSoftmax, SinkWindow,
+                         SoftCap, SoftmaxRouter, StraightThroughLinear, UnitOffsetRMSNorm, ZLoss, add_lora, add_rounding,
+                         balance_of, dequantize, freeze, merge_lora, quantize, round_to, stored_bytes, tokens_per_expert,
+                         unfreeze)
     from .models import ImageClassifier, MultiTokenStack, SequentialTokenBlock
     from .pretrained import load_pretrained, preset, save_pretrained
     from .tasks.runs import load_run
@@ -64,6 +65,7 @@ __all__ = [
     "LatentAttention", "AbsorbedLatentAttention",
     "Bias", "ShiftedPositions", "NormedPositions", "SeparateSinusoids", "Patches", "ClassToken",
     "GatedSelfAttention", "Sigmoid", "ZLoss",
+    "SinkWindow", "BlockSparseAttention", "LinearAttention", "RecurrentLinearAttention",
     "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
     "CrossAttention", "FeedForward", "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
     "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",

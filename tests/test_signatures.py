@@ -53,6 +53,8 @@ SIGNATURES = {
     "ImageClassifier": "image, patch, d_model, num_heads, num_layers, d_ff=None, num_classes=2, dropout=0.0, rng=None, *, "
                        f'norm="pre", {SETTINGS.format("gelu", 1e-6)}, channels=3, init="xavier"',
     "GatedSelfAttention": "attention, gate, output", "Sigmoid": "", "ZLoss": "criterion, coefficient=1e-4",
+    "SinkWindow": "window, num_sinks", "BlockSparseAttention": "layout, block_size",
+    "LinearAttention": "", "RecurrentLinearAttention": "",
     "EncoderBlock": BLOCK, "DecoderBlock": f"{BLOCK}, cross_attention=False",
     "Encoder": f"num_layers, {BLOCK}, final_norm=None",
     "Decoder": f"num_layers, {BLOCK}, cross_attention=False, final_norm=None",

@@ -9,6 +9,10 @@ from ..layers import (ALiBi, CrossAttention, FlashAttention, MultiHeadAttention,
                       RescaledAttention, RotaryEmbedding, ScaledDotProductAttention, SelfAttention, SinkSoftmax, SlidingWindow,
                       SymmetricWindow, UnscaledAttention)
 from .reference_layers import affine, for_each_row, normalized_row, reference, softmax_row
+from ..layers import (ALiBi, CrossAttention, FlashAttention, MultiHeadAttention, PositionBias, RelativePositionBias,
+                      RescaledAttention, RotaryEmbedding, ScaledDotProductAttention, SelfAttention, SinkSoftmax, SinkWindow,
+                      SlidingWindow, SymmetricWindow, UnscaledAttention)
+from .reference_layers import affine, reference, softmax_row
 
 
 def visible_keys(mask, shape, causal=False):
@@ -73,7 +77,8 @@ def sliding_window(module, scores):
         distance = S - T + t - s                            # the queries are the last T tokens
         if isinstance(module, SymmetricWindow):
             distance = abs(distance)
-        if distance < module.window:
+        kept = isinstance(module, SinkWindow) and s < module.num_sinks
+        if distance < module.window or kept:
             y[tuple([*heads, t, s])] = scores[tuple([*heads, t, s])]
     return y
 

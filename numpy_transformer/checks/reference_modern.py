@@ -9,6 +9,11 @@ from ..layers import (AbsorbedLatentAttention, BalancedRouter, Bias, ClampedSwiG
                       ShiftedPositions, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm)
 from .check import check, expect_close, prepared
 from .reference_attention import rotated, visible_keys
+from ..layers import (AbsorbedLatentAttention, Bias, BlockSparseAttention, ClampedSwiGLU, ClassToken, LatentAttention,
+                      LinearAttention, MixtureOfExperts, NormedLinear, PartialRotary, Patches, PerHead,
+                      RecurrentLinearAttention, Router, ScaledRotary, SeparateSinusoids, ShiftedPositions, SigmoidRouter,
+                      SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm)
+from .reference_attention import attend, rotated, visible_keys
 from .reference_layers import affine, for_each_entry, for_each_row, normalized_row, reference, softmax_row
 from ..layers import GatedSelfAttention, Sigmoid, ZLoss
 from .reference_attention import heads_of_one_sequence, rotated, visible_keys
@@ -53,6 +58,35 @@ def gated_attention(module, x, mask=None):
     for index in np.ndindex(h.shape):
         h[index] *= 1 / (1 + math.exp(-z[index]))
     return affine(module.output, h)
+@reference("block-sparse attention", BlockSparseAttention)
+def block_sparse_attention(module, q, k, v, mask=None):
+    """Attention with a mask that is the layout, token by token."""
+    (B, H, T, _), S = q.shape, k.shape[2]
+    visible = visible_keys(mask, (B, H, T, S)).copy()
+    for t, s in np.ndindex(T, S):
+        i, j = (S - T + t) // module.block_size, s // module.block_size
+        visible[:, :, t, s] &= bool(module.layout(i, j) if callable(module.layout) else module.layout[i, j])
+    return np.stack([attend(module, q[b], k[b], v[b], visible=visible[b]) for b in range(B)])
+
+
+def elu_plus_one(value):
+    return value + 1 if value > 0 else math.exp(value)
+
+
+@reference("linear attention", LinearAttention, RecurrentLinearAttention)
+def linear_attention(module, q, k, v, mask=None):
+    """A weighted mean for each query, with the products of features as weights; NaN for a fully masked query."""
+    (B, H, T, _), S = q.shape, k.shape[2]
+    visible = visible_keys(mask, (B, H, T, S), getattr(module, "causal", False))
+    q, k = (for_each_entry(elu_plus_one, x.astype(np.float64)) for x in (q, k))
+    y = np.full((B, H, T, v.shape[-1]), np.nan)
+    for b, h, t in np.ndindex(B, H, T):
+        g = h // (H // k.shape[1])
+        keys = [s for s in range(S) if visible[b, h, t, s]]
+        similar = [math.fsum(q[b, h, t] * k[b, g, s]) for s in keys]
+        if keys:
+            y[b, h, t] = sum(a * v[b, g, s].astype(np.float64) for a, s in zip(similar, keys)) / math.fsum(similar)
+    return y
 
 
 @reference("RMSNorm with 1 + weight", UnitOffsetRMSNorm)

@@ -21,6 +21,7 @@ B, T, S, H, D, F, V, W, L = 3, 5, 7, 2, 12, 16, 11, 13, 2
 P = 0.3                                         # dropout probability
 MASK = np.random.default_rng(0).random((B, H, T, S)) < 0.7
 MASK[0, 1, 2] = False                           # a fully masked query
+BLOCKS = np.array([[1, 0, 0], [0, 0, 0], [1, 0, 1]]) == 1   # which blocks of keys a block of queries sees
 TOKEN_MASK = np.arange(T) >= np.array([[2], [0], [1]])      # padding on the left
 
 
@@ -85,6 +86,12 @@ def heads(draw):
     return draw(B, 4, T, 3), draw(B, H, S, 3), draw(B, H, S, F), MASK[:, :1]
 
 
+def padded_heads(draw):
+    """Heads whose mask hides keys from all queries, in the first text all keys that the first query could see."""
+    hidden = np.arange(S) < np.array([[3], [1], [0]])
+    return *heads(draw)[:3], ~hidden[:, None, None]
+
+
 def two(draw):
     return draw(B, T, D), draw(B, S, D), MASK
 
@@ -136,6 +143,11 @@ def shifted(weight):
 
 def biased(attention, position_bias):
     return with_score_changes(attention, layers.PositionBias(position_bias))
+
+
+def near_blocks(i, j):
+    """A layout of blocks: the first block, the block itself and the one before it."""
+    return (j == 0) | (i - j == 0) | (i - j == 1)
 
 
 def block(rng):
@@ -321,6 +333,12 @@ SAMPLES = [
     Sample("GatedSelfAttention, grouped, rotary, normed", lambda rng: gate_heads(normed_attention(rng), rng), masked),
     Sample("CrossAttention", lambda rng: layers.CrossAttention(D, H, dropout=P, rng=rng), two),
     Sample("SymmetricWindow", lambda rng: layers.SymmetricWindow(2), scores),
+    Sample("SinkWindow", lambda rng: layers.SinkWindow(2, 1), scores),
+    Sample("BlockSparseAttention", lambda rng: layers.BlockSparseAttention(near_blocks, 2), heads),
+    Sample("BlockSparseAttention, a block that sees nothing",
+           lambda rng: layers.BlockSparseAttention(BLOCKS, 3), heads),
+    Sample("LinearAttention", lambda rng: layers.LinearAttention(), heads),
+    Sample("RecurrentLinearAttention", lambda rng: layers.RecurrentLinearAttention(), padded_heads),
     Sample("SoftCap", lambda rng: layers.SoftCap(1.5), scores),
     Sample("SinkSoftmax", lambda rng: layers.SinkSoftmax(H), scores),
     Sample("GroupedAttention, sinks", lambda rng: add_sinks(layers.GroupedAttention(P, rng), 4), heads),
@@ -408,6 +426,11 @@ SAMPLES = [
            tokens_and_padding, 3),
     Sample("CausalLanguageModel, alibi, grouped",
            lambda rng: language_model(rng, d_model=24, num_heads=4, num_kv_heads=2, positions="alibi"), tokens_and_padding, 3),
+    Sample("CausalLanguageModel, linear attention, grouped",
+           lambda rng: language_model(rng, d_model=24, num_heads=4, num_kv_heads=2,
+                                      attention=lambda sizes, rng: layers.LinearAttention()), tokens_and_padding, 3),
+    Sample("CausalLanguageModel, recurrent linear attention",
+           lambda rng: language_model(rng, attention=lambda sizes, rng: layers.RecurrentLinearAttention()), tokens_and_padding, 3),
     Sample("CausalLanguageModel, flash", lambda rng: language_model(rng, dropout=0.0, attention="flash"), tokens_and_padding,
            3),
     Sample("CausalLanguageModel, experts", language_model_of_experts, tokens_and_padding, 3),

@@ -17,6 +17,8 @@ position_variants.py, bias.py             positions as BART and Marian have them
 patches.py                                images as sequences
 routers.py, experts.py, balancing.py      which experts a token uses; a mixture of experts; an equal use of them
 latent_attention.py                       keys and values that are computed from one narrow vector
+sink_window.py, block_sparse.py           a window that keeps the first tokens; attention to chosen blocks of keys
+linear_attention.py                       a running sum takes the place of the keys
 pooling.py                                one vector for a sequence
 frozen.py, lora.py                        weights that are not trained; small trained updates of them
 number_formats.py, straight_through.py    numbers of 16 and 8 bits; training with rounded weights
@@ -53,11 +55,13 @@ from .token_positions import token_positions
 if TYPE_CHECKING:
     from .balancing import BalancedRouter, BiasBalancing, balance_of, tokens_per_expert
     from .bias import Bias
+    from .block_sparse import BlockSparseAttention
     from .experts import ClampedSwiGLU, MixtureOfExperts
     from .frozen import freeze, unfreeze
     from .gated_attention import GatedSelfAttention, Sigmoid
     from .identity import Identity, Sequential
     from .latent_attention import AbsorbedLatentAttention, LatentAttention
+    from .linear_attention import LinearAttention, RecurrentLinearAttention
     from .lora import LoRALinear, add_lora, merge_lora
     from .normed_linear import NormedLinear, PerHead
     from .number_formats import round_to
@@ -67,6 +71,7 @@ if TYPE_CHECKING:
     from .position_variants import NormedPositions, SeparateSinusoids, ShiftedPositions
     from .quantization import QuantizedLinear, dequantize, quantize, stored_bytes
     from .routers import Router, SigmoidRouter, SoftmaxRouter
+    from .sink_window import SinkWindow
     from .sinks import SinkSoftmax
     from .soft_cap import RescaledAttention, SoftCap
     from .straight_through import StraightThroughLinear, add_rounding
@@ -85,11 +90,13 @@ __all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAt
 ON_FIRST_USE = {
     "balancing": ("BalancedRouter", "BiasBalancing", "balance_of", "tokens_per_expert"),
     "bias": ("Bias",),
+    "block_sparse": ("BlockSparseAttention",),
     "experts": ("ClampedSwiGLU", "MixtureOfExperts"),
     "frozen": ("freeze", "unfreeze"),
     "gated_attention": ("GatedSelfAttention", "Sigmoid"),
     "identity": ("Identity", "Sequential"),
     "latent_attention": ("AbsorbedLatentAttention", "LatentAttention"),
+    "linear_attention": ("LinearAttention", "RecurrentLinearAttention"),
     "lora": ("LoRALinear", "add_lora", "merge_lora"),
     "normed_linear": ("NormedLinear", "PerHead"),
     "number_formats": ("round_to",),
@@ -99,6 +106,7 @@ ON_FIRST_USE = {
     "position_variants": ("NormedPositions", "SeparateSinusoids", "ShiftedPositions"),
     "quantization": ("QuantizedLinear", "dequantize", "quantize", "stored_bytes"),
     "routers": ("Router", "SigmoidRouter", "SoftmaxRouter"),
+    "sink_window": ("SinkWindow",),
     "sinks": ("SinkSoftmax",),
     "soft_cap": ("RescaledAttention", "SoftCap"),
     "straight_through": ("StraightThroughLinear", "add_rounding"),

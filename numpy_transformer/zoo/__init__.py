@@ -5,6 +5,7 @@ softmax.py, loss.py, embedding.py               one file for each component that
 attention.py, alibi.py, soft_cap.py, multi_head.py, cache.py
 attention.py, alibi.py, multi_head.py, cache.py
 latent_attention.py
+attention.py, alibi.py, multi_head.py, cache.py, sees_less.py
 normalization.py, feed_forward.py, residuals.py
 experts.py, quantization.py, optimizers.py
 """
@@ -15,6 +16,7 @@ from . import (alibi, attention, cache, embedding, feed_forward, loss, multi_hea
                residuals, soft_cap, softmax)
 from . import (alibi, attention, cache, embedding, feed_forward, latent_attention, loss, multi_head, normalization,
                optimizers, quantization, residuals, softmax)
+               residuals, sees_less, softmax)
 from .bug import BUGS, Bug, find, apply, verdicts
 from .race import race
 

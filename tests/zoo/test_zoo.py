@@ -88,6 +88,7 @@ PROJECTS = {"MLSysBook/TinyTorch", "harvardnlp/annotated-transformer", "huggingf
             "x-transformers", "meta-pytorch/attention-gym", "keras-team/keras-hub", "bigscience-workshop/Megatron-DeepSpeed",
             "NVIDIA-NeMo/Emerging-Optimizers", "ml-explore/mlx-lm", "ollama/ollama",
             "NVIDIA/Megatron-LM"}
+            "ml-explore/mlx-lm", "fla-org/flash-linear-attention"}
 
 
 @every_bug

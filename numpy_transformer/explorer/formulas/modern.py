@@ -1,6 +1,7 @@
 """Formulas of the parts of current models that consist of no other components."""
 
 from ...layers import (Bias, ClassToken, Identity, Patches, SeparateSinusoids, Sigmoid, SinkSoftmax, SoftCap,
+from ...layers import (Bias, ClassToken, Identity, Patches, SeparateSinusoids, SinkSoftmax, SinkWindow, SoftCap,
                        SymmetricWindow, UnitOffsetRMSNorm)
 from .layers import position_of_token
 from .normalization import top_of_row
@@ -93,3 +94,13 @@ def patches(op):
     op.name(p=p, q=q, columns=op.shape("x")[-1] // q)
     yield "y[..., n, k] = x[..., k // (p * q), n // columns * p + k // q % p, n % columns * q + k % q]"
     yield "dx[..., c, a, b] = dy[..., a // p * columns + b // q, (c * p + a % p) * q + b % q]"
+
+
+@spells(SinkWindow)
+def sink_window(op):
+    """The queries are the last tokens: query t is token t + before."""
+    T, S = op.shape("scores")[-2:]
+    op.name(before=S - T, window=op.module.window, sinks=op.module.num_sinks)
+    near = "t + before - j < window"
+    yield f"y[..., t, j] = scores[..., t, j] if j < sinks else (scores[..., t, j] if {near} else -inf)"
+    yield f"dscores[..., t, j] = dy[..., t, j] if j < sinks else (dy[..., t, j] if {near} else 0)"

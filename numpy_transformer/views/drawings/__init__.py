@@ -11,6 +11,7 @@ numbers.py                                  numbers of few bits
 guessing.py                                 tokens that are guessed and verified
 experts.py                                  which experts a token uses
 scores.py                                   where scores and logits are kept small
+sees_less.py                                windows, kept tokens and blocks of keys
 """
 
 import importlib
@@ -39,6 +40,7 @@ PLACES = {                                      # file -> its drawings
     "guessing": ["guess_and_verify"],
     "experts": ["experts"],
     "scores": ["tame_scores"],
+    "sees_less": ["sees_less"],
 }
 
 
