@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, MixtureOfExperts, tokens_per_expert
-from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, ZLoss
+from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, MixtureOfExperts, ZLoss, tokens_per_expert
 from ..models import LanguageModel, EncoderDecoder
 from .check import as_tuple, check, expect, expect_close, prepared, upstream
 from .gradcheck import parts_with_loss

@@ -5,14 +5,10 @@ import math
 
 import numpy as np
 
-from ..layers import (ALiBi, CrossAttention, FlashAttention, MultiHeadAttention, NormedLinear, PositionBias, RelativePositionBias,
-                      RescaledAttention, RotaryEmbedding, ScaledDotProductAttention, SelfAttention, SinkSoftmax, SlidingWindow,
-                      SymmetricWindow, UnscaledAttention)
+from ..layers import (ALiBi, CrossAttention, FlashAttention, MultiHeadAttention, NormedLinear, PositionBias,
+                      RelativePositionBias, RescaledAttention, RotaryEmbedding, ScaledDotProductAttention, SelfAttention,
+                      SinkSoftmax, SinkWindow, SlidingWindow, SymmetricWindow, UnscaledAttention)
 from .reference_layers import affine, for_each_row, normalized_row, reference, softmax_row
-from ..layers import (ALiBi, CrossAttention, FlashAttention, MultiHeadAttention, PositionBias, RelativePositionBias,
-                      RescaledAttention, RotaryEmbedding, ScaledDotProductAttention, SelfAttention, SinkSoftmax, SinkWindow,
-                      SlidingWindow, SymmetricWindow, UnscaledAttention)
-from .reference_layers import affine, reference, softmax_row
 
 
 def visible_keys(mask, shape, causal=False):

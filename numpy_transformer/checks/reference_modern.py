@@ -4,19 +4,12 @@ import math
 
 import numpy as np
 
-from ..layers import (AbsorbedLatentAttention, BalancedRouter, Bias, ClampedSwiGLU, ClassToken, LatentAttention,
-                      MixtureOfExperts, NormedLinear, PartialRotary, Patches, PerHead, Router, ScaledRotary, SeparateSinusoids,
-                      ShiftedPositions, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm)
+from ..layers import (AbsorbedLatentAttention, BalancedRouter, Bias, BlockSparseAttention, ClampedSwiGLU, ClassToken,
+                      GatedSelfAttention, LatentAttention, LinearAttention, MixtureOfExperts, NormedLinear, PartialRotary,
+                      Patches, PerHead, RecurrentLinearAttention, Router, ScaledRotary, SeparateSinusoids, ShiftedPositions,
+                      Sigmoid, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm, ZLoss)
 from .check import check, expect_close, prepared
-from .reference_attention import rotated, visible_keys
-from ..layers import (AbsorbedLatentAttention, Bias, BlockSparseAttention, ClampedSwiGLU, ClassToken, LatentAttention,
-                      LinearAttention, MixtureOfExperts, NormedLinear, PartialRotary, Patches, PerHead,
-                      RecurrentLinearAttention, Router, ScaledRotary, SeparateSinusoids, ShiftedPositions, SigmoidRouter,
-                      SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm)
-from .reference_attention import attend, rotated, visible_keys
-from .reference_layers import affine, for_each_entry, for_each_row, normalized_row, reference, softmax_row
-from ..layers import GatedSelfAttention, Sigmoid, ZLoss
-from .reference_attention import heads_of_one_sequence, rotated, visible_keys
+from .reference_attention import attend, heads_of_one_sequence, rotated, visible_keys
 from .reference_layers import affine, cross_entropy, for_each_entry, for_each_row, normalized_row, reference, softmax_row
 
 

@@ -2,11 +2,9 @@
 
 import numpy as np
 
-from ..layers import Dropout, ScaledDotProductAttention, SinkSoftmax, Softmax, ZLoss
-from .origin import Computation
-from ..layers import AbsorbedLatentAttention, Dropout, LatentAttention, ScaledDotProductAttention, SinkSoftmax, Softmax
-from ..layers.heads import merge_heads, split_heads
+from ..layers import AbsorbedLatentAttention, Dropout, LatentAttention, ScaledDotProductAttention, SinkSoftmax, Softmax, ZLoss
 from .origin import Computation, sum_to
+from ..layers.heads import merge_heads, split_heads
 from .rearranging import into_zeros
 
 

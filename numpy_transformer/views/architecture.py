@@ -12,8 +12,6 @@ from .boxes import FONT, GAP, SIDE, TITLE, Box, Painter, box_size, pack, text_wi
 COLOR_KINDS = {                                     # pattern in a class name -> key of boxes.COLORS
     "block": "block", "attention(?!decoder)": "attention", "linear|unembedding": "linear", "embedding|position": "embedding",
     "norm": "norm", "feedforward|swiglu|mlp|mixtureofexperts": "feed-forward"}
-UNLISTED = ("Dropout", "Softmax", "ScaledDotProductAttention", "GroupedAttention")      # left out of the list of parts in a box
-    "norm": "norm", "feedforward|swiglu|mlp": "feed-forward"}
 UNLISTED = ("Dropout", "Softmax", "ScaledDotProductAttention", "GroupedAttention", "RescaledAttention")     # not listed in a box
 HEADS = [["query", "rotary"], ["key", "rotary"], ["value"]]
 SIDE_BY_SIDE = {"MultiHeadAttention": HEADS, "SelfAttention": HEADS, "CrossAttention": HEADS,

@@ -3,13 +3,10 @@
 import numpy as np
 
 from ..checks.samples import TOKEN_MASK, B, S, Sample, T, padded, shifted
-from ..layers import BalancedRouter, MixtureOfExperts, Router, SigmoidRouter, SwiGLU, add_rounding, quantize
-from ..layers import RescaledAttention, Sequential, SoftCap, add_rounding, quantize
-from ..layers import LinearAttention, ScaledDotProductAttention, SlidingWindow, add_rounding, quantize
+from ..layers import (AbsorbedLatentAttention, BalancedRouter, Block, Embedding, LatentAttention, Linear, LinearAttention,
+                      MixtureOfExperts, RescaledAttention, RMSNorm, RotaryEmbedding, Router, ScaledDotProductAttention, Sequential,
+                      SigmoidRouter, SlidingWindow, SoftCap, SwiGLU, add_rounding, quantize)
 from ..layers.attention import with_score_changes
-from ..models import CausalLanguageModel, EncoderDecoder
-from ..layers import (AbsorbedLatentAttention, Block, Embedding, LatentAttention, Linear, RMSNorm, RotaryEmbedding, SwiGLU,
-                      add_rounding, quantize)
 from ..models import CausalLanguageModel, EncoderDecoder, LanguageModel, Stack
 
 PAD, LETTERS, BOS, HALF, BATCH = 0, 8, 9, 6, 32
@@ -37,6 +34,9 @@ def capped(rng):
     model = language_model(attention=lambda sizes, rng: with_score_changes(
         RescaledAttention(sizes.d_head ** -0.5, sizes.dropout, rng), SoftCap(3.0)))(rng)
     model.output = Sequential(model.output, SoftCap(8.0))
+    return model
+
+
 def latent_model(attention_class):
     def build(rng):
         attention = attention_class(24, 2, 16, 12, 8, rotary=RotaryEmbedding(8), rng=rng)
@@ -44,9 +44,13 @@ def latent_model(attention_class):
         return LanguageModel(Embedding(BOS + 1, 24, rng=rng), Stack([block], RMSNorm(24)), Linear(24, BOS + 1, False, rng),
                              max_len=2 * HALF)
     return build
+
+
 def windowed(sizes, rng):
     """Attention with a window that ends one token after the letter that comes next in a text of `batch`."""
     return with_score_changes(ScaledDotProductAttention(sizes.dropout, rng), SlidingWindow(HALF - 1))
+
+
 def translation(draw):
     return padded(draw.ids(BOS, B, S), 2), padded(draw.ids(BOS, B, T), 1)
 
@@ -69,6 +73,7 @@ MODELS = (                                      # a bug is planted in the first 
     Sample("language model, capped", lambda rng: capped(rng), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, window", language_model(attention=windowed), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, linear attention", language_model(attention=lambda sizes, rng: LinearAttention()),
+           lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, quantized", lambda rng: quantize(language_model()(rng), 4, 6),
            lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, weights changed", lambda rng: add_rounding(language_model()(rng), shifted),

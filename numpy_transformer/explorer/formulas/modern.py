@@ -1,7 +1,6 @@
 """Formulas of the parts of current models that consist of no other components."""
 
-from ...layers import (Bias, ClassToken, Identity, Patches, SeparateSinusoids, Sigmoid, SinkSoftmax, SoftCap,
-from ...layers import (Bias, ClassToken, Identity, Patches, SeparateSinusoids, SinkSoftmax, SinkWindow, SoftCap,
+from ...layers import (Bias, ClassToken, Identity, Patches, SeparateSinusoids, Sigmoid, SinkSoftmax, SinkWindow, SoftCap,
                        SymmetricWindow, UnitOffsetRMSNorm)
 from .layers import position_of_token
 from .normalization import top_of_row
