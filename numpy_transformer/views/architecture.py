@@ -12,15 +12,18 @@ from .boxes import FONT, GAP, SIDE, TITLE, Box, Painter, box_size, pack, text_wi
 COLOR_KINDS = {                                     # pattern in a class name -> key of boxes.COLORS
     "block": "block", "attention(?!decoder)": "attention", "linear|unembedding": "linear", "embedding|position": "embedding",
     "norm": "norm", "feedforward|swiglu|mlp|mixtureofexperts": "feed-forward"}
-UNLISTED = ("Dropout", "Softmax", "ScaledDotProductAttention", "GroupedAttention", "RescaledAttention")     # not listed in a box
+UNLISTED = ("Dropout", "Softmax", "Identity", "ScaledDotProductAttention", "GroupedAttention", "RescaledAttention")     # in a box
 HEADS = [["query", "rotary"], ["key", "rotary"], ["value"]]
 SIDE_BY_SIDE = {"MultiHeadAttention": HEADS, "SelfAttention": HEADS, "CrossAttention": HEADS,
                 "LatentAttention": [["query", "rotary"], ["down", "norm", "up"], ["rotary_key", "rotary"]],
-                "SwiGLU": [["gate", "activation"], ["up"]]}
+                "SwiGLU": [["gate", "activation"], ["up"]], "GatedSelfAttention": [["attention"], ["gate", "activation"]],
+                "ParallelBlock": [["norm1", "attention"], ["norm2", "feed_forward"]]}
+JOINED = {"SwiGLU": 0, "GatedSelfAttention": 0, "ParallelBlock": 1}        # class -> how its columns meet: 0 product, 1 sum with x
+FORKS = "GatedSelfAttention", "ParallelBlock"                               # one input is led to both columns
 BLOCKS = ("Block", "CrossBlock")
 PUBLIC_NAMES = {"CrossAttentionBlock": "DecoderBlock", "CrossAttentionDecoder": "Decoder"}      # the constructor's name
 KNOWN_FORWARDS = (*SIDE_BY_SIDE, *BLOCKS, "FeedForward", "Stack", "CrossStack", "LanguageModel",
-                  "EncoderDecoder", "TextEncoder", "SequenceClassifier", "TokenClassifier", "Router", "SoftmaxRouter")
+                  "Sequential", "NormedLinear", "PerHead", "EncoderDecoder", "TextEncoder", "SequenceClassifier", "TokenClassifier", "Router", "SoftmaxRouter")
 
 
 def architecture(model, title=None):
@@ -77,7 +80,7 @@ class ModelReader:
             items = [encoder_beside_decoder(items, output)]
         else:
             items.append(output)
-        if not isinstance(items[0], list):
+        if not isinstance(items[0], list) or forward_class(self.model) in FORKS:
             return Box(items=[Box(", ".join(inputs), "text"), *items], unknown_flow=unknown_flow)
         for n, column in enumerate(items[0]):               # side by side: an input below each, repeated if there are fewer
             column.items.insert(0, Box(inputs[min(n, len(inputs) - 1)], "text"))
@@ -96,9 +99,9 @@ class ModelReader:
         if not columns:
             return merge_equal_neighbors(boxes.values())
         row = [Box(items=[boxes[key] for key in column if key in boxes]) for column in columns]
-        product = [0] if forward_class(module) == "SwiGLU" else []
+        joint = [JOINED[forward_class(module)]] if forward_class(module) in JOINED else []
         rest = [box for key, box in boxes.items() if key not in itertools.chain(*columns)]
-        return [row, *product, *rest]
+        return [row, *joint, *rest]
 
     def box(self, part, name, key):
         """The box of the module or parameter with the dotted name `name`, held by the attribute `key`."""
@@ -212,17 +215,22 @@ def shapes(part):
     if is_parameter(part):
         return [str(part.data.shape)]
     matrices = {}
+    norms = {}
     others = [f"fixed table {part.table.shape}"] if hasattr(part, "table") else []
-    for key, inner in parts(part):
+    for key, inner in listed_parts(part):
+        if is_a(inner, "NormedLinear"):
+            norms.setdefault(norm_name(inner.norm), []).append(key)
         named_matrices = [(name, p) for name, p in named_parts(inner) if is_parameter(p) and p.data.ndim > 1]
         if named_matrices:
             name, matrix = named_matrices[0]
             without_bias = getattr(inner, "bias", vars(part).get("bias", 0)) is None
             shape = f"{matrix.data.shape}{', no bias' if without_bias else ''}"
             holder = name.split(".")[-2] if "." in name else key        # the bias inside an attention inside a block
+            holder = key if is_a(inner, "NormedLinear") else holder
             matrices.setdefault(shape, []).append(holder)
         elif is_module(inner) and type(inner).__name__ not in UNLISTED:
             others.append(type(inner).__name__)
+    others += [f"{name} of {', '.join(keys)}" for name, keys in norms.items()]
     return others + [shape if keys == ["weight"] else f"{', '.join(keys)} {shape}" for shape, keys in matrices.items()]
 
 
@@ -239,6 +247,22 @@ def expert_lines(mixture):
     if mixture.shared is not None:
         lines += pack([f"shared: {class_name(mixture.shared)}", *shapes(mixture.shared)])
     return lines
+
+
+def listed_parts(part):
+    """(name, module or parameter) of a part's attributes. In place of an attention of several heads in it come its own parts, and
+    after an attention of q, k and v come its score changes."""
+    for key, inner in parts(part):
+        if is_a(inner, "MultiHeadAttention"):
+            yield from listed_parts(inner)
+        else:
+            yield key, inner
+            yield from parts(inner) if is_a(inner, "ScaledDotProductAttention") else ()
+
+
+def norm_name(norm):
+    """The class of a norm, or "RMSNorm per head"."""
+    return f"{class_name(norm.norm)} per head" if is_a(norm, "PerHead") else class_name(norm)
 
 
 def residual_items(boxes, pre_norm):

@@ -81,7 +81,11 @@ class Painter:
         else:
             style = "-" if framed_stack else "-|>"
         for start in below:
-            self.path(start, (start[0], y), style=style)
+            if len(boxes) > len(below):                     # one value for several columns
+                for end, _ in tops:
+                    self.path(start, (start[0], y - GAP / 2), (end, y - GAP / 2), (end, y), style=style)
+            else:
+                self.path(start, (start[0], y), style=style)
         return tops
 
     def box(self, box, x, y, width):

@@ -7,6 +7,9 @@ from helpers.quick import quick
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import numpy_transformer as nt
+from numpy_transformer.layers.attention import with_score_changes
+from numpy_transformer.layers.gated_attention import gate_heads
+from numpy_transformer.layers.normed_linear import norm_queries_and_keys
 from numpy_transformer.views.architecture import architecture
 from numpy_transformer.views.backward import attention_backward, block_gradient_norms, gradient_norms, xray
 from numpy_transformer.views.save import save
@@ -65,10 +68,26 @@ class Tower(nt.Module):
         return dy
 
 
+def gated_model():
+    model = language_model(**LLAMA)
+    for block in model.decoder.blocks:
+        norm_queries_and_keys(block.attention, *(nt.PerHead(nt.RMSNorm(6)) for _ in range(2)))
+        with_score_changes(block.attention.attention, nt.SoftCap(50.0))
+        block.attention = gate_heads(block.attention, 0)
+    model.output = nt.Sequential(model.output, nt.SoftCap(30.0))
+    return model
+
+
+def parallel_block():
+    return nt.ParallelBlock(nt.SelfAttention(12, 3, rng=0), nt.FeedForward(12, 20, rng=0), nt.RMSNorm(12), nt.RMSNorm(12))
+
+
 MODELS = {"paper": lambda: seq2seq(norm="post", tie_weights=True), "llama": lambda: language_model(**LLAMA),
           "decoder": lambda: nt.Decoder(2, 12, 3, 20, cross_attention=True, rng=0),
           "block": lambda: nt.EncoderBlock(12, 3, 20, rng=0), "SwiGLU": lambda: nt.SwiGLU(12, 20, rng=0),
           "attention": lambda: nt.MultiHeadAttention(12, 2, rotary=nt.RotaryEmbedding(6), rng=0),
+          "gates and norms": gated_model, "gated attention": lambda: gate_heads(nt.SelfAttention(12, 3, rng=0)),
+          "parallel": parallel_block, "parallel stack": lambda: nt.Stack([parallel_block(), parallel_block()]),
           "Linear": lambda: nt.Linear(3, 4, rng=0), "experts": lambda: with_experts(), "own": lambda: Tower(Parallel(12, 3, 20, rng=0))}
 
 
@@ -132,6 +151,25 @@ def test_the_norm_is_drawn_where_forward_applies_it(cross_attention):
         for n, (name, sum_) in enumerate(zip(sublayers, found["+"]), 1):
             order = [found[f"norm{n}"][0], found[name][0], sum_]
             assert order == sorted(order) if model.pre_norm else order[1:] + order[:1] == sorted(order)
+
+
+def test_norms_caps_and_gates_are_named_with_the_linears_that_have_them():
+    lines = texts(gated_model())
+    for words in ("GatedSelfAttention", "RMSNorm per head of query, key", "SoftCap", "query, gate, output (24, 24)",
+                  "key, value (24, 12)"):
+        assert any(words in line for line in lines), words
+    assert not [line for line in lines if "linear" in line]
+
+
+@pytest.mark.parametrize("build, sign", [(parallel_block, "+"), (lambda: gate_heads(nt.SelfAttention(12, 3, rng=0)), "×")])
+def test_one_input_is_led_to_both_columns_whose_results_meet(build, sign):
+    axes = architecture(build()).axes[0]
+    (x, y), = [text.get_position() for text in axes.texts if text.get_text() == sign]
+    joined = [line for line in axes.lines if len(line.get_xdata()) == 3 and line.get_ydata()[-1] == y]
+    assert sorted(line.get_xdata()[0] < x for line in joined) == [False, True]
+    forks = [line for line in axes.lines if len(line.get_xdata()) == 4 and line.get_ydata()[0] < line.get_ydata()[-1] < y]
+    assert sorted(line.get_xdata()[-1] for line in forks) == sorted(line.get_xdata()[0] for line in joined)
+    assert len({line.get_xdata()[0] for line in forks}) == 1 and not any(line.get_linestyle() == ":" for line in axes.lines)
 
 
 def test_each_skip_leads_from_below_its_branch_to_its_sum():
