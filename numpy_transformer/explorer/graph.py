@@ -7,7 +7,7 @@ inferred.
 
 import numpy as np
 
-from ..layers import Dropout
+from ..layers import Dropout, Identity
 from ..module import is_parameter, named_parts
 from .axes import (axes_like, axes_of_constant, axes_of_inputs, axes_of_output, axes_of_parameter, axes_of_targets,
                    finish_axes)
@@ -255,6 +255,8 @@ def numbers_in(attributes):
 
 
 def drops_nothing(call):
-    """Returns True for a Dropout that is switched off, which passes its input through and is left out of the map."""
+    """Returns True for a Dropout that is switched off and for an Identity inside another component. They pass their input through
+    and are left out of the map."""
     inputs = list(call.inputs.values())
-    return isinstance(call.module, Dropout) and bool(call.outputs) and call.outputs[0] is inputs[0]
+    identity = isinstance(call.module, Identity) and call.parent is not None
+    return (identity or isinstance(call.module, Dropout)) and bool(call.outputs) and call.outputs[0] is inputs[0]

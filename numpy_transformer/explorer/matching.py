@@ -8,6 +8,7 @@ import itertools
 
 import numpy as np
 
+from ..layers import PerHead
 from .origin import Computation, is_close, same_array, sum_to
 from .rearranging import find_joined, find_rearranged, find_selected, find_slice, find_stacked
 
@@ -18,9 +19,10 @@ def find_value(array, scope, copies):
     if array.dtype.kind != "f":
         return find_equal(array, values) or find_outside(array, scope)
     views = [value for value in values if copies.owner(value.array) == copies.owner(array)]
+    per_head = isinstance(scope.call.module, PerHead)
     operands = values + [value for value in scope.parameters if value not in values]
-    return (find_equal(array, views) or find_rearranged(array, views) or find_sum(array, operands)
-            or find_product(array, operands) or find_equal(array, values) or find_rearranged(array, values)
+    return (find_equal(array, views) or find_rearranged(array, views, per_head) or find_sum(array, operands)
+            or find_product(array, operands) or find_equal(array, values) or find_rearranged(array, values, per_head)
             or find_selected(array, values, scope.values) or find_slice(array, values)
             or find_joined(array, values) or find_stacked(array, values) or find_outside(array, scope)
             or find_sum_of_three(array, values) or find_combination(array, values) or own_code(values, scope.parameters))

@@ -6,7 +6,7 @@ from ..texts import texts_of
 
 STACKS = ("encoder", "decoder")
 SEPARATORS = re.compile(r"(, | [+×] )")
-SCORE_CHANGE = re.compile(r"((?:.*\.)?)score_changes\.\d+")
+ITEM = re.compile(r"((?:.*\.)?)(?:score_changes|parts)\.\d+")     # of an attention, of a Sequential
 PART = re.compile(r"(.*?)((?: \d+)?(?: \(\d+\))?)")         # "block", " 0 (2)"
 
 
@@ -27,7 +27,7 @@ def spoken_part(part):
 def title_of(graph, name):
     """Returns a title for a dotted name: "decoder.blocks.0.norm1.gamma" -> "block 0, norm1, gamma"."""
     name = name.replace(":", ".")
-    change = SCORE_CHANGE.match(name)
+    change = ITEM.match(name)
     if change and (module := dict(graph.recording.model.named_modules()).get(change[0])):
         name = change[1] + spaced_class(module).replace(" ", "_") + name[change.end():]
     both = all(hasattr(graph.recording.model, stack) for stack in STACKS)
@@ -52,8 +52,8 @@ def words_of(name):
 
 
 def label_of(name, module):
-    """Returns the last word of a dotted name; a change of attention's scores has no name, so its class serves."""
-    return spaced_class(module) if SCORE_CHANGE.fullmatch(name) else words_of(name)[-1]
+    """Returns the last word of a dotted name; what stands in a list has no name, so its class serves."""
+    return spaced_class(module) if ITEM.fullmatch(name) else words_of(name)[-1]
 
 
 def spaced_class(module):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, LogSoftmax
+from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, LogSoftmax, SinkSoftmax, Softmax, ZLoss
 from ..models import LanguageModel, EncoderDecoder, MaskedLanguageModel, SequenceClassifier, TokenClassifier
 from .naming import spoken
 from .wording import sentence
@@ -27,15 +27,27 @@ def attention_of(step):
     for op in step.ops.values():
         if op.kind != "scores":
             continue
-        scores = op.outputs["y"]
-        weights = [consumer.outputs["y"] for consumer, slot in scores.consumers if slot == "x"]
-        if scores.array.ndim != 4 or not weights or weights[0].array.shape != scores.array.shape:
+        *changes, softmax = ops_to_softmax(op) or [None]
+        if softmax is None or op.outputs["y"].array.ndim != 4:
             continue
-        query, key = (axis.get("tokens") for axis in scores.axes[-2:])
-        mask = op.inputs.get("mask")
-        entries.append({"group": op.parent, "title": title_of(op.parent), "weights": weights[0].id, "scores": scores.id,
-                        "mask": None if mask is None else mask.id, "query": query, "key": key})
+        query, key = (axis.get("tokens") for axis in op.outputs["y"].axes[-2:])
+        mask = next((one.inputs["mask"] for one in changes if "mask" in one.inputs), None)
+        entries.append({"group": op.parent, "title": title_of(op.parent), "weights": softmax.outputs["y"].id,
+                        "scores": softmax.inputs["x"].id, "mask": None if mask is None else mask.id, "query": query, "key": key})
     return entries
+
+
+def ops_to_softmax(op):
+    """Returns the ops from the product of queries and keys to the softmax, in order, such as a soft cap and the mask between the two;
+    None if they lead to none."""
+    path = [op]
+    while not isinstance(path[-1].module, (Softmax, SinkSoftmax)):
+        following = [consumer for consumer, _ in path[-1].outputs["y"].consumers
+                     if consumer.outputs["y"].array.shape == op.outputs["y"].array.shape]
+        if not following:
+            return None
+        path.append(following[0])
+    return path
 
 
 def title_of(group):
@@ -55,7 +67,7 @@ def predictions_of(step):
     recording = step.recording
     model, criterion = recording.model, recording.criterion
     kind_and_labels = next((entry for cls, *entry in KINDS if isinstance(model, cls)), None)
-    if kind_and_labels is None or not isinstance(criterion, (CrossEntropyLoss, BinaryCrossEntropyLoss)):
+    if kind_and_labels is None or not isinstance(criterion, (CrossEntropyLoss, BinaryCrossEntropyLoss, ZLoss)):
         return None, {}
     logits = step.graph.outputs[0]
     kind, labels = kind_and_labels
@@ -78,6 +90,9 @@ def losses_of(logits, targets, criterion):
     targets = np.asarray(targets)
     if isinstance(criterion, BinaryCrossEntropyLoss):
         return np.logaddexp(0, logits) - targets * logits
+    if isinstance(criterion, ZLoss):
+        log_z = logits[..., 0] - LogSoftmax().eval()(logits)[..., 0]
+        return losses_of(logits, targets, criterion.criterion) + criterion.coefficient * log_z ** 2
     counted = np.ones(targets.shape, bool)
     if criterion.ignore_id is not None:
         counted = targets != criterion.ignore_id

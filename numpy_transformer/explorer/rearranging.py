@@ -9,35 +9,33 @@ from .origin import Computation, same_array
 MOST_AXES = 4                                   # no transpositions are tried for arrays with more
 
 
-def find_rearranged(array, values):
+def find_rearranged(array, values, per_head=False):
+    """Finds a value in another shape or order. `per_head`: the code is that of PerHead, which does not swap axes."""
     for value in values:
         if value.array.size != array.size:
             continue
-        for name, forward, backward in rearrangements(value.array, array.shape):
+        for name, forward, backward in rearrangements(value.array, array.shape, per_head):
             if same_array(forward(value.array), array):
                 return Computation("reshape", {"x": value}, lambda dy: {"x": backward(dy)}, name)
     return None
 
 
-def rearrangements(x, shape):
+def rearrangements(x, shape, per_head):
     """Yields (name, function, its inverse) for the ways to rearrange x into an array of this shape.
 
     The name follows from the shapes: code that splits heads with a wrong reshape still means to split them.
     """
     name = "reshape"
-    if len(shape) == x.ndim + 1 >= 3 and shape[-2] == x.shape[-2] and shape[-3] * shape[-1] == x.shape[-1]:
+    if not per_head and len(shape) == x.ndim + 1 >= 3 and shape[-2] == x.shape[-2] and shape[-3] * shape[-1] == x.shape[-1]:
         name = "split_heads"
         yield (name, lambda x: x.reshape(*x.shape[:-1], shape[-3], shape[-1]).swapaxes(-2, -3),
                lambda dy: dy.swapaxes(-2, -3).reshape(x.shape))
-    if len(shape) == x.ndim - 1 >= 2 and shape[-2] == x.shape[-2] and x.shape[-3] * x.shape[-1] == shape[-1]:
+    if not per_head and len(shape) == x.ndim - 1 >= 2 and shape[-2] == x.shape[-2] and x.shape[-3] * x.shape[-1] == shape[-1]:
         name = "merge_heads"
         yield (name, lambda x: x.swapaxes(-2, -3).reshape(shape),
                lambda dy: dy.reshape(*shape[:-1], x.shape[-3], x.shape[-1]).swapaxes(-2, -3))
-    if name == "reshape" and min(len(shape), x.ndim) >= 2:                        # for a norm of each head
-        if shape[:-2] == x.shape[:-1]:
-            name = "separate_heads"
-        elif shape[:-1] == x.shape[:-2]:
-            name = "join_heads"
+    if per_head:
+        name = "separate_heads" if len(shape) > x.ndim else "join_heads"
     yield name, lambda x: x.reshape(shape), lambda dy: dy.reshape(x.shape)
     if len(shape) == x.ndim <= MOST_AXES:
         for axes in itertools.permutations(range(x.ndim)):

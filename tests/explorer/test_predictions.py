@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
+from numpy_transformer.checks.samples import SAMPLES
 from numpy_transformer.explorer import predictions
 from numpy_transformer.explorer.document import make_step
 from numpy_transformer.explorer.tiny_models import KINDS, tiny
@@ -70,6 +71,30 @@ def test_label_smoothing_and_one_logit():
     binary = nt.BinaryCrossEntropyLoss()
     z, t = rng.standard_normal(4), np.array([0, 1, 1, 0])
     assert np.isclose(predictions.losses_of(z, t, binary).mean(), binary(z, t), rtol=1e-13)
+
+
+def test_z_loss_has_a_part_for_each_target():
+    rng = np.random.default_rng(0)
+    logits, targets = 3 * rng.standard_normal((2, 3, 5)), rng.integers(5, size=(2, 3))
+    criterion = nt.ZLoss(nt.CrossEntropyLoss(ignore_id=4), 0.2)
+    losses = predictions.losses_of(logits, targets, criterion)
+    assert np.array_equal(np.isnan(losses), targets == 4) and (targets == 4).any()
+    assert np.isclose(np.nanmean(losses), criterion(logits, targets), rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["CausalLanguageModel, gates, norms, caps", "CausalLanguageModel, alibi, grouped"])
+def test_attention_is_shown_with_the_scores_that_softmax_gets(name):
+    """Caps, biases and the mask stand between the products of queries and keys and the softmax."""
+    sample = next(sample for sample in SAMPLES if sample.name == name)
+    model, (ids, *_) = sample.make()
+    step = make_step(model, ids)
+    rows = predictions.attention_of(step)
+    assert len(rows) == len(model.decoder.blocks)
+    for row in rows:
+        weights, scores, mask = (step.values[row[key]].array for key in ("weights", "scores", "mask"))
+        shown = np.exp(scores)
+        np.testing.assert_allclose(weights, shown / shown.sum(-1, keepdims=True), rtol=1e-12)
+        assert (weights[~np.broadcast_to(mask, weights.shape)] == 0).all() and not mask.all()
 
 
 def test_a_layer_alone_has_no_predictions():
