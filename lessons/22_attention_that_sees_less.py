@@ -7,7 +7,7 @@
 #     windows (Beltagy et al. 2020)             the w tokens up to the query
 #     blocks (Child et al. 2019)                chosen blocks of keys
 #     kept first tokens (Xiao et al. 2024)      a window, and the beginning of the text
-#     linear attention (Katharopoulos 2020)     one sum over all keys
+#     linear (Katharopoulos et al. 2020)        one sum over all keys
 #
 # After this lesson you will be able to write each of them, to count what it saves, and to say what it loses.
 
@@ -209,13 +209,13 @@ claim("without a start token, the window does no harm, with learned sinks and wi
       [losses[1] < losses[0] + 0.05 for losses in (learned, neither)])
 axes.axvline(12, color="0.6", linestyle=":")
 axes.set(xlabel="position", ylabel="perplexity", title="The start token leaves the window at position 12")
-picture.legend(loc="outside lower center", ncols=3)
+picture.legend(loc="outside lower center", ncols=2)
 figure("stream", picture)
 
 # %% [markdown]
-# The heads of the first model rest on the start token. As soon as it is gone, their weight goes to ordinary letters,
-# whose values say "seen" without reason. A learned sink cannot leave the cache. All keys are worse than the window
-# with the kept token, because the model has never had so many of them.
+# If a letter is new, the heads of the first model give part of their weight to the start token. As soon as it is gone,
+# this weight goes to ordinary letters, and the model takes new letters for old ones. A learned sink cannot leave the
+# cache. All keys are worse than the window with the kept token: the model was never trained with so many.
 #
 # Two things did not reproduce. Xiao et al. 2024 find that *any* first token becomes a sink. Our third model had no
 # start token, and found a way that needs none: it does not break. And on text, small models lose less (exercise 3).
