@@ -262,7 +262,7 @@ claim("the absorbed model writes what the other one writes", relative_error(all_
 # So the same weights are used in both ways: with keys for training and for the prompt, absorbed for each new token.
 
 # %% Counted in the functions of section 4, and for the sizes of DeepSeek-V3
-predict("n = 128, r = 64, e = 128, m = 512. How many times more multiplications does attention to c take (1 decimal)?",
+predict("n = 128, r = 64, e = 128, m = 512. By what factor does attention to c need more multiplications (1 decimal)?",
         round((2 * 512 + 64) / (128 + 64 + 128), 1), why="2 m + r = 1088, and n + r + e = 320.")
 
 
