@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..layers import Dropout, ScaledDotProductAttention, SinkSoftmax, Softmax
+from . import expert_rules
 from .origin import Computation
 
 
@@ -75,4 +76,4 @@ def hides(mask, scores):
         return False
 
 
-RULES = [(attention, ScaledDotProductAttention, one_softmax)]
+RULES = [(attention, ScaledDotProductAttention, one_softmax), *expert_rules.RULES]
