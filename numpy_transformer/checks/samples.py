@@ -216,6 +216,9 @@ def language_model_of_experts(rng):
     first.feed_forward = layers.MixtureOfExperts(layers.BalancedRouter(layers.Router(D, 4, 2, rng=rng), 0.5),
                                                  [layers.FeedForward(D, 6, "gelu", P, rng=rng) for _ in range(4)])
     second.feed_forward = experts(rng, layers.SoftmaxRouter, 3, True)
+    return model
+
+
 def normed_attention(rng, **options):
     """Self-attention with norms of queries and keys, head by head, before the rotation."""
     attention = layers.SelfAttention(D, 4, 2, P, bias=False, rotary=rotary(), rng=rng, d_head=6, **options)

@@ -175,6 +175,8 @@ class Changed:
 
         def changed(*inputs, **named):
             size = self.batch * copies
+            if not any(np.shape(x)[:1] == (size,) for x in (*inputs, *named.values())):     # tokens of all texts as rows
+                raise NotIndependent
             outputs = []
             for n in range(copies):
                 rows = slice(n * self.batch, (n + 1) * self.batch)

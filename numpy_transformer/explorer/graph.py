@@ -42,6 +42,7 @@ class Graph:
         self.taken = set()                      # ids of ops and groups
         self.position = 0                       # number of the call before which a computation stands
         self.outputs = []
+        self.own_losses = []                    # Values of losses that components add themselves
         self.loss = None
         self.build()
 
@@ -56,7 +57,7 @@ class Graph:
         axes_of_inputs(outer.values)
         self.outputs = self.visit(step.root, outer, "")
         outer.add(*self.outputs)
-        self.loss = self.add_loss(outer)
+        self.loss = self.with_own_losses(self.add_loss(outer))
         self.loss.kind = "loss"
         flow(self)
         for value in self.values.values():
@@ -80,7 +81,15 @@ class Graph:
         if output.array.ndim == 0:
             return output
         total = Computation("sum", {"x": output}, lambda dy: {"x": np.full(output.array.shape, dy)})
-        return self.add_computation(total, np.asarray(step.loss), Scope("", step.root, outer))
+        return self.add_computation(total, np.asarray(np.sum(output.array)), Scope("", step.root, outer))
+
+    def with_own_losses(self, loss):
+        """Adds the losses of components, such as that of a BalancedRouter, to the loss of the output; returns the sum."""
+        if not self.own_losses:
+            return loss
+        slots = dict(zip("abcdefghijklmnop", [loss, *self.own_losses]))
+        total = Computation("add", slots, lambda dy: dict.fromkeys(slots, dy), "total_loss")
+        return self.add_computation(total, np.asarray(self.recording.loss), Scope("", self.recording.root, None))
 
     def add_parameters(self, root, prefix):
         if root is None:

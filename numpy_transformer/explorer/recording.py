@@ -8,6 +8,7 @@ import copy
 
 import numpy as np
 
+from ..checks.gradcheck import parts_with_loss
 from ..layers import CrossEntropyLoss
 from ..module import Module, Parameter, is_module, is_parameter, named_parts
 from .calls import Copies, Wrapped
@@ -71,11 +72,16 @@ def record_step(model, inputs, targets=None, criterion=None):
     step.root = step.calls[0]
     if criterion is not None:
         step.criterion_call = next(call for call in step.calls if call.module is criterion)
-    step.loss = float(np.real(loss))
+    step.loss = float(np.real(loss)) + own_losses(model)
     for part in (model, criterion):
         if isinstance(part, Module):
             part.eval()
     return step
+
+
+def own_losses(model):
+    """Returns the sum of the losses whose gradients components of a model add themselves, of the latest forward."""
+    return float(sum(part.auxiliary_loss for part in parts_with_loss(model)))
 
 
 def check_step(model, targets, criterion):

@@ -7,6 +7,7 @@ that this code sees the change. (Code that made a copy before that call does not
 
 import numpy as np
 
+from .recording import own_losses
 from .wording import sentence
 
 
@@ -74,8 +75,8 @@ class Rerun:
         inputs = [np.array(x) if isinstance(x, np.ndarray) else x for x in step.inputs]     # they may be changed
         outputs = step.model.forward(*inputs)
         if step.criterion is None:
-            return float(np.sum(outputs))
-        return float(step.criterion.forward(outputs, step.targets))
+            return float(np.sum(outputs)) + own_losses(step.model)
+        return float(step.criterion.forward(outputs, step.targets)) + own_losses(step.model)
 
     def loss_with(self, value, index, step):
         """Returns the loss if `step` is added to one entry of a value.
