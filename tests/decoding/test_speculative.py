@@ -146,7 +146,7 @@ def test_two_positions_have_the_distribution_of_the_model_and_wrong_rules_have_n
     rng = np.random.default_rng(2)
     p, q = rng.dirichlet(np.ones(5), 3), rng.dirichlet(np.ones(5), 2)
     right, wrong = np.zeros((5, 5, 5)), {name: np.zeros(5) for name in WRONG}
-    for _ in range(20_000):
+    for _ in range(8_000):
         guessed = [rng.choice(5, p=row) for row in q]
         new = verify(guessed, p, q, rng)
         later = [rng.choice(5, p=row) for row in p[len(new):]]              # what the next call would add
