@@ -44,10 +44,10 @@ def add_to_parser(commands):
                              f"({said('1, none')})")
     parser.add_argument("--stop", metavar="TEXT", help="stop before this text (default: none)")
     parser.add_argument("--seed", type=whole_number(0), default=1, help="seed of the sampling")
-    parser.add_argument("--draft", metavar="RUN.npz", help="a smaller model with the same tokenizer, or `ngram`, which repeats what "
-                                                           "followed the latest tokens before: it guesses tokens, and the model "
-                                                           "verifies several of them in one call, without a change of the "
-                                                           "distribution of texts")
+    parser.add_argument("--draft", metavar="RUN.npz",
+                        help="a smaller model with the same tokenizer, or `ngram`, which repeats what followed the latest tokens "
+                             "before: it guesses tokens, and the model verifies several of them in one call, which does not "
+                             "change the distribution of texts")
 
     parser = add_command(commands, "translate", run_translate, help="translate with a trained encoder-decoder",
                          description="Print the target of each source, one per line.")
@@ -102,8 +102,8 @@ def guess_and_verify(run, draft, ids, samples, seed, options):
     if guesser is None:
         other = load_run(draft, "lm")
         if other.meta["tokenizers"] != run.meta["tokenizers"]:
-            raise ValueError(f"{draft} has another tokenizer than {run.path}, so its guesses mean other tokens; train it on the same "
-                             "text with the same tokenizer, or use --draft ngram")
+            raise ValueError(f"{draft} has another tokenizer than {run.path}, so its guesses mean other tokens; train it on the "
+                             "same text with the same tokenizer, or use --draft ngram")
         guesser = ModelDraft(other.model)
     results = [speculative_decode(adapt_threads(run.model), guesser, ids, rng=stream, **options)
                for stream in np.random.default_rng(seed).spawn(samples)]

@@ -92,13 +92,13 @@ def speculative_decode(model: LanguageModel, draft: Any, ids: Sequence[int], cou
     return result
 
 
-def verify(guessed: list[int], p: np.ndarray, q: np.ndarray | None, rng: np.random.Generator) -> list[int]:
+def verify(guessed: list[int], p: np.ndarray, q: Any, rng: np.random.Generator) -> list[int]:
     """Returns the guesses before the first that is rejected, and one more token. Together they are distributed as p.
 
     A guess x is accepted with probability min(1, p(x) / q(x)). In the place of the first one that is rejected, a token is
     drawn from max(0, p - q), normalized. If all are accepted, the token after them is drawn from p.
 
-    Parameters: guessed : list of n ids; p (n + 1, V) : distributions of the model; q (n, V) : those of the draft
+    Parameters: guessed : list of n ids; p (n + 1, V) : distributions of the model; q (n, V) : those of the draft, None if n = 0
     Source: Leviathan, Kalman and Matias 2023, algorithm 1.
     """
     for n, x in enumerate(guessed):
@@ -115,5 +115,5 @@ def draw(p: np.ndarray, rng: np.random.Generator) -> int:
 
 def check_vocabulary(p, q):
     if q.shape[-1] != p.shape[-1]:
-        raise ValueError(f"the draft has distributions of {q.shape[-1]} tokens, and the model of {p.shape[-1]}; use a draft with "
-                         "the same vocabulary")
+        raise ValueError(f"the draft has distributions of {q.shape[-1]} tokens, and the model of {p.shape[-1]}; use a draft "
+                         "with the same vocabulary")

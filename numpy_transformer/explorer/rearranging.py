@@ -108,7 +108,8 @@ def into_zeros(shape, place, dy):
 def find_stacked(array, values):
     """Finds values of one shape side by side along a new axis, such as the outputs of several heads of a model."""
     for axis in range(array.ndim):
-        parts = [next((value for value in values if same_array(value.array, part)), None) for part in np.moveaxis(array, axis, 0)]
+        parts = [next((value for value in values if same_array(value.array, part)), None)
+                 for part in np.moveaxis(array, axis, 0)]
         if len(parts) > 1 and None not in parts:
             slots = [f"x{number}" for number in range(1, len(parts) + 1)]
             return Computation("stack", dict(zip(slots, parts)),

@@ -65,7 +65,7 @@ class RejectedTokensStay(CausalLanguageModel):
 
 @bug("rejected-tokens-count-as-positions",
      Source("huggingface/transformers", reference="issue 30042, described in pull request 30068"),
-     symptom="Without a draft everything is correct. After the first guess that is rejected, the text differs from greedy text.",
+     symptom="Without a draft everything is correct. After a rejected guess, the text differs from greedy text.",
      training="The losses are exactly the same, because training uses no cache.",
      caught_by=("key-value cache",), samples=("language model", "language model, rotary"))
 class RejectedTokensCount(CausalLanguageModel):

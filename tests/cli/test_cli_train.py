@@ -117,7 +117,8 @@ def test_a_draft_guesses_and_the_greedy_text_is_the_same(capsys, folder, tmp_pat
         assert (err == "5.00 tokens per call of the model\n") == (draft != "ngram")         # the model itself is always right
     assert text("--draft", "ngram", "--samples", 2, "--seed", 3) == text("--draft", "ngram", "--samples", 2, "--seed", 3)
     assert text("--draft", "ngram", "--samples", 2)[0].count("-" * 40) == 1
-    code, _, _ = run(capsys, *LM, "--text", folder / "text.txt", "--tokenizer", "bpe", "--vocab-size", 260, "--out", tmp_path / "b.npz")
+    code, _, _ = run(capsys, *LM, "--text", folder / "text.txt", "--tokenizer", "bpe", "--vocab-size", 260,
+                     "--out", tmp_path / "b.npz")
     assert code == 0
     assert "b.npz has another tokenizer than" in refused(capsys, "generate", folder / "lm.npz", "--draft", tmp_path / "b.npz")
 

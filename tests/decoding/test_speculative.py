@@ -43,7 +43,8 @@ def with_heads(seed=0, scale=2.0):
 
 def model_and_drafts():
     model, own = language_model(), with_heads()
-    return {"another model": (model, nt.ModelDraft(language_model(3))), "nearly the same": (model, nt.ModelDraft(nearly(model, 0.1))),
+    return {"another model": (model, nt.ModelDraft(language_model(3))),
+            "nearly the same": (model, nt.ModelDraft(nearly(model, 0.1))),
             "the model": (model, nt.ModelDraft(model)), "n-grams": (model, nt.NGramDraft(V)), "heads": (own, own)}
 
 
@@ -79,7 +80,7 @@ def test_heads_guess_from_the_token_before_the_latest(rejected):
     own(np.array([text[:-1] + rejected]))
     guesses, q = own.propose(text, 2, lambda logits, texts: next_token_probabilities(logits, 0), np.random.default_rng(0))
     assert guesses == expected.tolist() and q.shape == (2, V) and q[[0, 1], guesses].tolist() == [1, 1]
-    assert own.propose([*text, 2, 2, 2, 2], 2, None, None)[0] == own.propose([1], 2, None, None)[0] == []     # nothing is known here
+    assert own.propose([*text, 2, 2, 2, 2], 2, None, None)[0] == own.propose([1], 2, None, None)[0] == []     # nothing is known
 
 
 def tokens_read(model, draft, count):
@@ -146,7 +147,7 @@ def test_two_positions_have_the_distribution_of_the_model_and_wrong_rules_have_n
     rng = np.random.default_rng(2)
     p, q = rng.dirichlet(np.ones(5), 3), rng.dirichlet(np.ones(5), 2)
     right, wrong = np.zeros((5, 5, 5)), {name: np.zeros(5) for name in WRONG}
-    for _ in range(20_000):
+    for _ in range(8_000):
         guessed = [rng.choice(5, p=row) for row in q]
         new = verify(guessed, p, q, rng)
         later = [rng.choice(5, p=row) for row in p[len(new):]]              # what the next call would add
@@ -209,7 +210,8 @@ def test_a_shorter_target_keeps_its_memory():
 
 @pytest.mark.parametrize("change, sentence", [
     ({"ids": []}, "a prompt of 0 tokens"), ({"count": 0}, "count must be"), ({"guesses": 0}, "guesses must be"),
-    ({"temperature": -1}, "temperature = -1"), ({"draft": nt.NGramDraft(9)}, "the draft has distributions of 9 tokens, and the model"),
+    ({"temperature": -1}, "temperature = -1"),
+    ({"draft": nt.NGramDraft(9)}, "the draft has distributions of 9 tokens, and the model"),
     ({"model": nt.CausalLanguageModel(V, 8, 2, 1)}, "call model.eval"),
     ({"draft": lambda: nt.ModelDraft(nt.CausalLanguageModel(V, 8, 2, 1))}, "call model.eval")])
 def test_what_does_not_fit_is_refused(change, sentence):

@@ -10,7 +10,7 @@ V, D, N = 7, 24, 3
 
 
 def several_heads(**settings):
-    """A language model with a trunk of two blocks and N heads, and the separate model of each head, with the same parameters."""
+    """A language model with a trunk of two blocks and N heads, and the model of each head, with the same parameters."""
     model = nt.CausalLanguageModel(V, D, 4, 2 + N, max_len=12, rng=0, **settings).astype(np.float64)
     blocks, norm = model.decoder.blocks, model.decoder.norm
     alone = [nt.LanguageModel(model.embedding, nt.Stack([*blocks[:2], head], norm), model.output, model.positions, max_len=12)

@@ -76,7 +76,8 @@ def edges(rng):
     guesses[:2], guesses[2] = chosen[:2], (chosen[2] + 1) % 6
     return [("all_accepted", draw_guesses(rng, 4, 7, 4)), ("first_rejected", draw_guesses(rng, 4, 6, 0)),
             ("last_rejected", draw_guesses(rng, 5, 6, 4)), ("one_guess", draw_guesses(rng, 1, 5, 1)),
-            ("close", barely(*draw_guesses(rng, 6, 7, 4), 4)), ("greedy", (guesses, certain[chosen], certain[guesses], np.zeros(4)))]
+            ("close", barely(*draw_guesses(rng, 6, 7, 4), 4)),
+            ("greedy", (guesses, certain[chosen], certain[guesses], np.zeros(4)))]
 
 
 def ngram_guesses(ids, size, count):
@@ -130,7 +131,8 @@ EXERCISES = [
             Mistake("SPD-7", {RATIO: "p[n, x] < q[n, x]"}),
             Mistake("SPD-8", {
                 f"    for n, x in enumerate(guesses):\n        if {RATIO}:":
-                    "    n = sum(u[i] < p[i, x] / q[i, x] for i, x in enumerate(guesses))\n    if n < len(guesses):\n        if True:"}),
+                    "    n = sum(u[i] < p[i, x] / q[i, x] for i, x in enumerate(guesses))\n"
+                    "    if n < len(guesses):\n        if True:"}),
             Mistake("SPD-9", {RATIO: "x != p[n].argmax()"}),
             Mistake("SPD-10", {REST: "np.where(np.arange(p.shape[1]) == x, 0, p[n])"}),
             Mistake("SPD-11", {REST: "np.maximum(p[n + 1] - q[n], 0)"}),
@@ -140,9 +142,11 @@ EXERCISES = [
         ),
         alternatives={
             "all at once": {
-                f"    for n, x in enumerate(guesses):\n        if {RATIO}:\n            r = {REST}\n            return n, r / r.sum()":
+                f"    for n, x in enumerate(guesses):\n        if {RATIO}:\n            r = {REST}\n"
+                "            return n, r / r.sum()":
                     "    at = np.arange(len(guesses))\n    wrong = u >= p[at, guesses] / q[at, guesses]\n    if wrong.any():\n"
-                    "        n = int(wrong.argmax())\n        r = np.clip(p[n] - q[n], 0, None)\n        return n, r / r.sum()"},
+                    "        n = int(wrong.argmax())\n        r = np.clip(p[n] - q[n], 0, None)\n"
+                    "        return n, r / r.sum()"},
             "a product": {RATIO: "u[n] * q[n, x] >= p[n, x]"}}),
     Exercise(
         "28.2", minutes=15, lines=8, number_sizes=(),

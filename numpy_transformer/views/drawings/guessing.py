@@ -3,7 +3,7 @@
 
 def guess_and_verify(c):
     text, guesses, verdicts, result = (c.word(key).split() for key in ("words", "guesses", "verdicts", "result"))
-    step, width, first = 1.25, 1.08, 1.7
+    step, width, first = 1.04, 0.88, 1.55
     places = [first + step * n for n in range(len(text) + len(guesses))]
     for y, name in ((4.3, "draft"), (3.05, "model"), (0.6, "new_text")):
         c.text(0.85, y, c.word(name), bold=True, ha="right")
