@@ -34,12 +34,14 @@ if TYPE_CHECKING:
     from .decoding import ModelDraft, MultiTokenDraft, NGramDraft, speculative_decode
     from .explorer import explore
     from .inspection import influence, record
-    from .layers import (AbsorbedLatentAttention, Bias, ClampedSwiGLU, ClassToken, Identity, LatentAttention, LoRALinear,
+    from .layers import (AbsorbedLatentAttention, BalancedRouter, Bias, BiasBalancing, BlockSparseAttention, ClampedSwiGLU,
+                         ClassToken, GatedSelfAttention, Identity, LatentAttention, LinearAttention, LoRALinear,
                          MixtureOfExperts, NormedLinear, NormedPositions, ParallelBlock, PartialRotary, Patches, PerHead,
-                         QuantizedLinear, RescaledAttention, Router, ScaledRotary, SeparateSinusoids, Sequential,
-                         ShiftedPositions, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, StraightThroughLinear,
-                         UnitOffsetRMSNorm, add_lora, add_rounding, dequantize, freeze, merge_lora, quantize, round_to,
-                         stored_bytes, unfreeze)
+                         QuantizedLinear, RecurrentLinearAttention, RescaledAttention, Router, ScaledRotary,
+                         SeparateSinusoids, Sequential, ShiftedPositions, Sigmoid, SigmoidRouter, SinkSoftmax, SinkWindow,
+                         SoftCap, SoftmaxRouter, StraightThroughLinear, UnitOffsetRMSNorm, ZLoss, add_lora, add_rounding,
+                         balance_of, dequantize, freeze, merge_lora, quantize, round_to, stored_bytes, tokens_per_expert,
+                         unfreeze)
     from .models import ImageClassifier, MultiTokenStack, SequentialTokenBlock
     from .pretrained import load_pretrained, preset, save_pretrained
     from .tasks.runs import load_run
@@ -59,8 +61,11 @@ __all__ = [
     "ScaledDotProductAttention", "GroupedAttention", "PositionBias", "UnscaledAttention", "SlidingWindow", "FlashAttention",
     "SymmetricWindow", "SinkSoftmax", "SoftCap", "RescaledAttention", "PartialRotary", "ScaledRotary", "UnitOffsetRMSNorm",
     "NormedLinear", "PerHead", "Identity", "Sequential", "ParallelBlock", "Router", "SoftmaxRouter", "SigmoidRouter",
-    "MixtureOfExperts", "ClampedSwiGLU", "LatentAttention", "AbsorbedLatentAttention",
+    "MixtureOfExperts", "ClampedSwiGLU", "BalancedRouter", "BiasBalancing", "tokens_per_expert", "balance_of",
+    "LatentAttention", "AbsorbedLatentAttention",
     "Bias", "ShiftedPositions", "NormedPositions", "SeparateSinusoids", "Patches", "ClassToken",
+    "GatedSelfAttention", "Sigmoid", "ZLoss",
+    "SinkWindow", "BlockSparseAttention", "LinearAttention", "RecurrentLinearAttention",
     "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
     "CrossAttention", "FeedForward", "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
     "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",

@@ -29,10 +29,9 @@ class RandomDirections(Checker):
     def directions(self, tensor, count):
         return super().directions(tensor, 3)
 
-    def value(self, module, inputs):
+    def restore_generators(self, module):
         for rng, state in self.states[id(module)]:
             rng.bit_generator.state = state
-        return np.where(self.counts, module.forward(*inputs), 0)
 
 
 def expect_correct_gradients(module, inputs):

@@ -41,7 +41,8 @@ def gradcheck(module: Any, *inputs: Any, seed: int = 0, directions: int | None =
 
     The check differentiates L = sum(dy * forward(...)) with a random normal dy. It works in float64 on a copy, so the
     module is not changed. Before each forward, random generators held by the module are restored to the same state, so
-    that dropout uses one mask. Outputs of -inf (hidden scores) do not count in L.
+    that dropout uses one mask. Outputs of -inf (hidden scores) do not count in L. A part with an attribute
+    `auxiliary_loss` adds the gradient of a loss of its own in backward, so this number of the latest forward is added to L.
 
     Parameters:
         module : any object with forward and backward
@@ -78,6 +79,7 @@ class Checker:
                 shape = np.shape(parameter.data)
                 parameter.data = self.rng.standard_normal(shape) / math.sqrt(shape[0] if len(shape) > 1 else 1)
         self.generator_states = GeneratorStates(self.module)
+        self.own_losses = OwnLosses()
         self.run_backward()
         self.twin = convert(copy.deepcopy(self.module), np.complex128)      # for the complex step
         self.twin_inputs = [x.astype(np.complex128) if is_float(x) else x for x in self.inputs]
@@ -100,6 +102,7 @@ class Checker:
         self.counts = ~np.isneginf(y)                       # hidden scores are constants
         self.takes_dy = bool(positional(self.module.backward))
         self.dy = self.rng.standard_normal(y.shape) if self.takes_dy else np.ones(())
+        self.weights = np.append(self.dy, np.ones(len(self.own_losses(self.module))))
         dy = self.dy.copy() if y.ndim else float(self.dy)
         dx = self.module.backward(dy) if self.takes_dy else self.module.backward()
         set_remembering(self.module, False)                 # the forwards below have no backward
@@ -125,9 +128,15 @@ class Checker:
                                  "sum over the axes along which it was broadcast, or look for a missing transpose")
 
     def value(self, module, inputs):
-        """Returns forward's output with the same random numbers each time, and 0 for hidden scores."""
+        """Returns what L adds up with `weights`: the entries of forward's output, with the same random numbers each time
+        and 0 for hidden scores, and the losses that parts of the module add.
+        """
+        self.restore_generators(module)
+        y = np.where(self.counts, module.forward(*inputs), 0)
+        return np.append(y, self.own_losses(module))
+
+    def restore_generators(self, module):
         self.generator_states.restore(module)
-        return np.where(self.counts, module.forward(*inputs), 0)
 
     def central(self, array, direction, step):
         """Returns the derivative of L along a direction of an array, by central differences."""
@@ -140,7 +149,7 @@ class Checker:
         minus = self.value(self.module, self.inputs)
         array[...] = start
         moved = np.sum((high - low) * direction) / np.sum(direction * direction)    # the step after rounding
-        return np.sum(self.dy * (plus - minus)) / moved
+        return np.sum(self.weights * (plus - minus)) / moved
 
     def alternatives(self, array, direction):
         """Returns central differences at smaller steps, and extrapolated ones at a larger step."""
@@ -154,7 +163,7 @@ class Checker:
             warnings.simplefilter("error", np.exceptions.ComplexWarning)
             y = self.value(self.twin, self.twin_inputs)
         array.imag = 0
-        return np.sum(self.dy * y.imag) / COMPLEX_STEP
+        return np.sum(self.weights * y.imag) / COMPLEX_STEP
 
     def measure(self, tensor, directions, tolerance):
         """Returns backward's, central and complex-step derivatives along each direction, and a note.
@@ -278,6 +287,23 @@ class GeneratorStates:
                 rng.bit_generator.state = state
             else:
                 rng.set_state(state)
+
+
+class OwnLosses:
+    """The `auxiliary_loss` of each part of a module that has one, of the latest forward."""
+
+    def __init__(self):
+        self.found = {}                         # {id: (module, its parts with a loss)}, because finding them takes time
+
+    def __call__(self, module):
+        if id(module) not in self.found:
+            self.found[id(module)] = module, parts_with_loss(module)
+        return [part.auxiliary_loss for part in self.found[id(module)][1]]
+
+
+def parts_with_loss(module):
+    """Returns the parts of a module that add the gradient of a loss of their own in backward."""
+    return [part for _, part in named_parts(module) if is_module(part) and hasattr(part, "auxiliary_loss")]
 
 
 def generators(module):

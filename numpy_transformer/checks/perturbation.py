@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..decoding import KeyValueCache
-from ..layers import Block, CrossAttention, CrossBlock, ParallelBlock, SelfAttention
+from ..layers import Block, CrossAttention, CrossBlock, GatedSelfAttention, ParallelBlock, SelfAttention
 from ..models import LanguageModel, CrossStack, EncoderDecoder, Stack
 from .check import check, expect, expect_close, prepared
 from .gradcheck import is_float
@@ -49,7 +49,7 @@ def own_tokens(module, *inputs):
     return argument, np.tri(token_mask.shape[1], dtype=bool) & token_mask[:, None, :]
 
 
-@check("causality", SelfAttention, Block, Stack, LanguageModel, EncoderDecoder)
+@check("causality", SelfAttention, GatedSelfAttention, Block, Stack, LanguageModel, EncoderDecoder)
 def outputs_depend_on_the_past_only(module, *inputs):
     """Output t depends on each real token up to t, and on no later token or padding. Its residual is token t itself."""
     module, inputs = prepared(module, inputs)

@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 
-from ..layers import (ALiBi, CrossAttention, FlashAttention, MultiHeadAttention, PositionBias, RelativePositionBias,
-                      RescaledAttention, RotaryEmbedding, ScaledDotProductAttention, SelfAttention, SinkSoftmax, SlidingWindow,
-                      SymmetricWindow, UnscaledAttention)
-from .reference_layers import affine, reference, softmax_row
+from ..layers import (ALiBi, CrossAttention, FlashAttention, MultiHeadAttention, NormedLinear, PositionBias,
+                      RelativePositionBias, RescaledAttention, RotaryEmbedding, ScaledDotProductAttention, SelfAttention,
+                      SinkSoftmax, SinkWindow, SlidingWindow, SymmetricWindow, UnscaledAttention)
+from .reference_layers import affine, for_each_row, normalized_row, reference, softmax_row
 
 
 def visible_keys(mask, shape, causal=False):
@@ -73,7 +73,8 @@ def sliding_window(module, scores):
         distance = S - T + t - s                            # the queries are the last T tokens
         if isinstance(module, SymmetricWindow):
             distance = abs(distance)
-        if distance < module.window:
+        kept = isinstance(module, SinkWindow) and s < module.num_sinks
+        if distance < module.window or kept:
             y[tuple([*heads, t, s])] = scores[tuple([*heads, t, s])]
     return y
 
@@ -142,16 +143,27 @@ def rotated(module, x):
     return y
 
 
-def one_sequence(module, query, key, value, visible):
+def projected(linear, x, d):
+    """Returns what a Linear makes of x (T, d_model), with a norm of each head of width d if it has one."""
+    if not isinstance(linear, NormedLinear):
+        return affine(linear, x)
+    norm = linear.norm.norm
+    y = affine(linear.linear, x)
+    heads = [for_each_row(lambda row: normalized_row(row, norm.eps, False), y[:, start:start + d]) * norm.gamma.data
+             for start in range(0, y.shape[1], d)]
+    return np.concatenate(heads, -1)
+
+
+def heads_of_one_sequence(module, query, key, value, visible):
     """Computes head by head, each with its own columns of the matrices, without splitting or merging an array."""
-    q, k, v = affine(module.query, query), affine(module.key, key), affine(module.value, value)
     H = module.num_heads
-    d = q.shape[-1] // H
+    d = module.query.d_out // H
+    q, k, v = projected(module.query, query, d), projected(module.key, key, d), affine(module.value, value)
     q, k, v = ([x[:, start:start + d] for start in range(0, x.shape[1], d)] for x in (q, k, v))
     if module.rotary is not None:
         q, k = ([rotated(module.rotary, x) for x in heads] for heads in (q, k))
     heads = attend(module.attention, np.stack(q), np.stack(k), np.stack(v), visible=visible)
-    return affine(module.output, np.concatenate(list(heads), -1))
+    return np.concatenate(list(heads), -1)
 
 
 @reference("multi-head", MultiHeadAttention)
@@ -163,7 +175,8 @@ def multi_head(module, *inputs):
     query, key, value = (x.astype(np.float64) for x in inputs[:3])
     B, T, S = len(query), query.shape[1], key.shape[1]
     visible = visible_keys(inputs[3] if len(inputs) > 3 else None, (B, module.num_heads, T, S))
-    return np.stack([one_sequence(module, query[b], key[b], value[b], visible=visible[b]) for b in range(B)])
+    heads = [heads_of_one_sequence(module, query[b], key[b], value[b], visible=visible[b]) for b in range(B)]
+    return affine(module.output, np.stack(heads))
 
 
 @reference("rotary", RotaryEmbedding)

@@ -4,16 +4,33 @@ import math
 
 import numpy as np
 
-from ..layers import (AbsorbedLatentAttention, Bias, ClampedSwiGLU, ClassToken, LatentAttention, MixtureOfExperts,
-                      NormedLinear, PartialRotary, Patches, PerHead, Router, ScaledRotary, SeparateSinusoids,
-                      ShiftedPositions, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm)
-from .reference_attention import rotated, visible_keys
-from .reference_layers import affine, for_each_entry, for_each_row, normalized_row, reference, softmax_row
+from ..layers import (AbsorbedLatentAttention, BalancedRouter, Bias, BlockSparseAttention, ClampedSwiGLU, ClassToken,
+                      GatedSelfAttention, LatentAttention, LinearAttention, MixtureOfExperts, NormedLinear, PartialRotary,
+                      Patches, PerHead, RecurrentLinearAttention, Router, ScaledRotary, SeparateSinusoids, ShiftedPositions,
+                      Sigmoid, SigmoidRouter, SinkSoftmax, SoftCap, SoftmaxRouter, UnitOffsetRMSNorm, ZLoss)
+from .check import check, expect_close, prepared
+from .reference_attention import attend, heads_of_one_sequence, rotated, visible_keys
+from .reference_layers import affine, cross_entropy, for_each_entry, for_each_row, normalized_row, reference, softmax_row
 
 
 @reference("soft cap", SoftCap, large=True)
 def soft_cap(module, x):
     return for_each_entry(lambda value: module.cap * math.tanh(value / module.cap), x)
+
+
+@reference("sigmoid", Sigmoid, large=True)
+def sigmoid(module, x):
+    return for_each_entry(lambda value: 1 / (1 + math.exp(-value)) if value > -700 else 0.0, x)
+
+
+@reference("z-loss", ZLoss, large=True)
+def z_loss(module, logits, targets):
+    logs = []
+    for position, target in np.ndenumerate(targets):
+        if target != module.criterion.ignore_id:
+            row = [float(z) for z in logits[position]]
+            logs.append(max(row) + math.log(math.fsum(math.exp(z - max(row)) for z in row)))
+    return cross_entropy(module.criterion, logits, targets) + module.coefficient * math.fsum(z * z for z in logs) / len(logs)
 
 
 @reference("softmax with a sink", SinkSoftmax, large=True)
@@ -22,6 +39,46 @@ def softmax_with_sink(module, x):
     for *batch, h, t in np.ndindex(x.shape[:-1]):
         row = [float(value) for value in x[tuple([*batch, h, t])]]
         y[tuple([*batch, h, t])] = softmax_row([*row, float(module.sinks.data[h])])[:-1]
+    return y
+
+
+@reference("gated attention", GatedSelfAttention)
+def gated_attention(module, x, mask=None):
+    """Entry by entry: each feature of each head is multiplied by its gate."""
+    visible = visible_keys(mask, (len(x), module.attention.num_heads, x.shape[1], x.shape[1]))
+    h = np.stack([heads_of_one_sequence(module.attention, one, one, one, visible=seen) for one, seen in zip(x, visible)])
+    z = affine(module.gate, x)
+    for index in np.ndindex(h.shape):
+        h[index] *= 1 / (1 + math.exp(-z[index]))
+    return affine(module.output, h)
+@reference("block-sparse attention", BlockSparseAttention)
+def block_sparse_attention(module, q, k, v, mask=None):
+    """Attention with a mask that is the layout, token by token."""
+    (B, H, T, _), S = q.shape, k.shape[2]
+    visible = visible_keys(mask, (B, H, T, S)).copy()
+    for t, s in np.ndindex(T, S):
+        i, j = (S - T + t) // module.block_size, s // module.block_size
+        visible[:, :, t, s] &= bool(module.layout(i, j) if callable(module.layout) else module.layout[i, j])
+    return np.stack([attend(module, q[b], k[b], v[b], visible=visible[b]) for b in range(B)])
+
+
+def elu_plus_one(value):
+    return value + 1 if value > 0 else math.exp(value)
+
+
+@reference("linear attention", LinearAttention, RecurrentLinearAttention)
+def linear_attention(module, q, k, v, mask=None):
+    """A weighted mean for each query, with the products of features as weights; NaN for a fully masked query."""
+    (B, H, T, _), S = q.shape, k.shape[2]
+    visible = visible_keys(mask, (B, H, T, S), getattr(module, "causal", False))
+    q, k = (for_each_entry(elu_plus_one, x.astype(np.float64)) for x in (q, k))
+    y = np.full((B, H, T, v.shape[-1]), np.nan)
+    for b, h, t in np.ndindex(B, H, T):
+        g = h // (H // k.shape[1])
+        keys = [s for s in range(S) if visible[b, h, t, s]]
+        similar = [math.fsum(q[b, h, t] * k[b, g, s]) for s in keys]
+        if keys:
+            y[b, h, t] = sum(a * v[b, g, s].astype(np.float64) for a, s in zip(similar, keys)) / math.fsum(similar)
     return y
 
 
@@ -87,9 +144,22 @@ def gates(module, logits):
     return [weights.get(e, 0.0) for e in range(len(logits))]
 
 
-@reference("router", Router)
+@reference("router", Router, BalancedRouter)
 def router(module, x):
-    return for_each_row(lambda row: gates(module, row), affine(module.linear, x))
+    plain = getattr(module, "router", module)
+    return for_each_row(lambda row: gates(plain, row), affine(plain.linear, x))
+
+
+@check("balancing loss reference", BalancedRouter)
+def balancing_loss(module, x):
+    """coefficient E sum_e f_e P_e, where f counts the gates that are not 0."""
+    module, (x,) = prepared(module, (x,))
+    g = router(module, x)
+    probabilities = [softmax_row([float(value) for value in row]) for row in affine(module.router.linear, x)]
+    E, total = module.num_experts, np.count_nonzero(g)
+    products = [np.count_nonzero(g[:, e]) / total * math.fsum(p[e] for p in probabilities) / len(x) for e in range(E)]
+    module(x)
+    expect_close("auxiliary_loss", module.auxiliary_loss, module.coefficient * E * math.fsum(products))
 
 
 @reference("mixture of experts", MixtureOfExperts)

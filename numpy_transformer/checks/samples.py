@@ -11,6 +11,7 @@ import numpy as np
 from .. import layers, models
 from ..layers import causal_mask, padding_mask
 from ..layers.attention import with_score_changes
+from ..layers.gated_attention import gate_heads
 from ..layers.multi_head import add_qkv_bias
 from ..layers.normed_linear import norm_outputs, norm_queries_and_keys
 from ..layers.sinks import add_sinks
@@ -20,6 +21,7 @@ B, T, S, H, D, F, V, W, L = 3, 5, 7, 2, 12, 16, 11, 13, 2
 P = 0.3                                         # dropout probability
 MASK = np.random.default_rng(0).random((B, H, T, S)) < 0.7
 MASK[0, 1, 2] = False                           # a fully masked query
+BLOCKS = np.array([[1, 0, 0], [0, 0, 0], [1, 0, 1]]) == 1   # which blocks of keys a block of queries sees
 TOKEN_MASK = np.arange(T) >= np.array([[2], [0], [1]])      # padding on the left
 
 
@@ -84,6 +86,12 @@ def heads(draw):
     return draw(B, 4, T, 3), draw(B, H, S, 3), draw(B, H, S, F), MASK[:, :1]
 
 
+def padded_heads(draw):
+    """Heads whose mask hides keys from all queries, in the first text all keys that the first query could see."""
+    hidden = np.arange(S) < np.array([[3], [1], [0]])
+    return *heads(draw)[:3], ~hidden[:, None, None]
+
+
 def two(draw):
     return draw(B, T, D), draw(B, S, D), MASK
 
@@ -135,6 +143,11 @@ def shifted(weight):
 
 def biased(attention, position_bias):
     return with_score_changes(attention, layers.PositionBias(position_bias))
+
+
+def near_blocks(i, j):
+    """A layout of blocks: the first block, the block itself and the one before it."""
+    return (j == 0) | (i - j == 0) | (i - j == 1)
 
 
 def block(rng):
@@ -196,8 +209,40 @@ def experts(rng, router=layers.Router, num_experts=5, shared=False, **options):
                                    layers.FeedForward(D, F, rng=rng) if shared else None)
 
 
+def language_model_of_experts(rng):
+    """A language model of two blocks with experts: balanced by a loss, and with a shared one."""
+    model = language_model(rng, norm_layer="rms")
+    first, second = model.decoder.blocks
+    first.feed_forward = layers.MixtureOfExperts(layers.BalancedRouter(layers.Router(D, 4, 2, rng=rng), 0.5),
+                                                 [layers.FeedForward(D, 6, "gelu", P, rng=rng) for _ in range(4)])
+    second.feed_forward = experts(rng, layers.SoftmaxRouter, 3, True)
+def normed_attention(rng, **options):
+    """Self-attention with norms of queries and keys, head by head, before the rotation."""
+    attention = layers.SelfAttention(D, 4, 2, P, bias=False, rotary=rotary(), rng=rng, d_head=6, **options)
+    return norm_queries_and_keys(attention, *(layers.PerHead(layers.RMSNorm(6)) for _ in range(2)))
+
+
+def gated_model(rng):
+    """A language model with gates and norms in its attention, and with capped scores and logits."""
+    model = language_model(rng, num_heads=4, num_kv_heads=2, positions="rotary", d_head=6, bias=False, tie_weights=False)
+    for block in model.decoder.blocks:
+        norm_queries_and_keys(block.attention, *(layers.PerHead(layers.RMSNorm(6)) for _ in range(2)))
+        with_score_changes(block.attention.attention, layers.SoftCap(2.0))
+        block.attention = gate_heads(block.attention, rng)
+    model.output = layers.Sequential(model.output, layers.SoftCap(1.5))
+    return model
+
+
 def latent(attention_class, rng):
     return attention_class(D, 3, 8, 5, 4, 7, rotary=layers.RotaryEmbedding(4), rng=rng)
+
+
+def latent_language_model(rng):
+    """A language model of a block with latent attention and one with its absorbed form."""
+    blocks = [layers.Block(latent(attention, rng), layers.SwiGLU(D, F, rng=rng), layers.RMSNorm(D), layers.RMSNorm(D),
+                           dropout=P, rng=rng) for attention in (layers.LatentAttention, layers.AbsorbedLatentAttention)]
+    return models.LanguageModel(layers.Embedding(V, D, rng=rng), models.Stack(blocks, layers.RMSNorm(D)),
+                                layers.Linear(D, V, False, rng), max_len=S, dropout=P, rng=rng)
 
 
 def gemma_block(rng):
@@ -239,6 +284,7 @@ SAMPLES = [
     Sample("GELU, tanh", lambda rng: layers.GELU("tanh"), sequence),
     Sample("SiLU", lambda rng: layers.SiLU(), sequence),
     Sample("Tanh", lambda rng: layers.Tanh(), sequence),
+    Sample("Sigmoid", lambda rng: layers.Sigmoid(), sequence),
     Sample("Softmax", lambda rng: layers.Softmax(), scores),
     Sample("LogSoftmax", lambda rng: layers.LogSoftmax(), scores),
     Sample("LayerNorm", lambda rng: layers.LayerNorm(D), sequence),
@@ -282,8 +328,17 @@ SAMPLES = [
     Sample("SelfAttention, wide heads, biased queries",
            lambda rng: add_qkv_bias(layers.SelfAttention(D, 4, 2, P, bias=False, rotary=rotary(interleaved=False), rng=rng,
                                                          d_head=6)), masked),
+    Sample("SelfAttention, normed queries and keys", normed_attention, masked),
+    Sample("GatedSelfAttention", lambda rng: gate_heads(layers.SelfAttention(D, H, dropout=P, rng=rng), rng), masked),
+    Sample("GatedSelfAttention, grouped, rotary, normed", lambda rng: gate_heads(normed_attention(rng), rng), masked),
     Sample("CrossAttention", lambda rng: layers.CrossAttention(D, H, dropout=P, rng=rng), two),
     Sample("SymmetricWindow", lambda rng: layers.SymmetricWindow(2), scores),
+    Sample("SinkWindow", lambda rng: layers.SinkWindow(2, 1), scores),
+    Sample("BlockSparseAttention", lambda rng: layers.BlockSparseAttention(near_blocks, 2), heads),
+    Sample("BlockSparseAttention, a block that sees nothing",
+           lambda rng: layers.BlockSparseAttention(BLOCKS, 3), heads),
+    Sample("LinearAttention", lambda rng: layers.LinearAttention(), heads),
+    Sample("RecurrentLinearAttention", lambda rng: layers.RecurrentLinearAttention(), padded_heads),
     Sample("SoftCap", lambda rng: layers.SoftCap(1.5), scores),
     Sample("SinkSoftmax", lambda rng: layers.SinkSoftmax(H), scores),
     Sample("GroupedAttention, sinks", lambda rng: add_sinks(layers.GroupedAttention(P, rng), 4), heads),
@@ -316,6 +371,9 @@ SAMPLES = [
     Sample("SoftmaxRouter", lambda rng: layers.SoftmaxRouter(D, 5, 2, rng=rng), tokens_in_rows),
     Sample("SigmoidRouter", lambda rng: layers.SigmoidRouter(D, 6, 2, 2.5, rng=rng), tokens_in_rows),
     Sample("SigmoidRouter, groups", lambda rng: layers.SigmoidRouter(D, 8, 3, 2.5, num_groups=4, top_groups=2, rng=rng), tokens_in_rows),
+    Sample("BalancedRouter", lambda rng: layers.BalancedRouter(layers.Router(D, 5, 2, rng=rng), 3.0), tokens_in_rows),
+    Sample("BalancedRouter, softmax before the choice",
+           lambda rng: layers.BalancedRouter(layers.SoftmaxRouter(D, 4, 1, True, rng=rng), 5.0), tokens_in_rows),
     Sample("MixtureOfExperts", lambda rng: experts(rng), sequence),
     Sample("MixtureOfExperts, shared, groups",
            lambda rng: experts(rng, layers.SigmoidRouter, 6, True, factor=2.5, num_groups=3, top_groups=2), sequence),
@@ -346,9 +404,14 @@ SAMPLES = [
            lambda draw: (draw(B, T, V), draw.ids(V, B, T)), loss=True),
     Sample("CrossEntropyLoss, smoothed, ignoring", lambda rng: layers.CrossEntropyLoss(0.1, ignore_id=0),
            lambda draw: (draw(B, T, V), padded(draw.ids(V, B, T), 2)), loss=True),
+    Sample("ZLoss", lambda rng: layers.ZLoss(layers.CrossEntropyLoss(), 0.3),
+           lambda draw: (draw(B, T, V), draw.ids(V, B, T)), loss=True),
+    Sample("ZLoss, smoothed, ignoring", lambda rng: layers.ZLoss(layers.CrossEntropyLoss(0.1, ignore_id=0), 0.3),
+           lambda draw: (draw(B, T, V), padded(draw.ids(V, B, T), 2)), loss=True),
     Sample("BinaryCrossEntropyLoss", lambda rng: layers.BinaryCrossEntropyLoss(),
            lambda draw: (draw(B, T), draw.ids(2, B, T)), loss=True),
     Sample("LanguageModel", language_model_of_parts, tokens_and_padding, 3),
+    Sample("LanguageModel, latent attention", latent_language_model, tokens_and_padding, 3),
     Sample("CausalLanguageModel",
            lambda rng: language_model(rng), tokens_and_padding, 3),
     Sample("CausalLanguageModel, sinusoidal, post-norm",
@@ -363,8 +426,15 @@ SAMPLES = [
            tokens_and_padding, 3),
     Sample("CausalLanguageModel, alibi, grouped",
            lambda rng: language_model(rng, d_model=24, num_heads=4, num_kv_heads=2, positions="alibi"), tokens_and_padding, 3),
+    Sample("CausalLanguageModel, linear attention, grouped",
+           lambda rng: language_model(rng, d_model=24, num_heads=4, num_kv_heads=2,
+                                      attention=lambda sizes, rng: layers.LinearAttention()), tokens_and_padding, 3),
+    Sample("CausalLanguageModel, recurrent linear attention",
+           lambda rng: language_model(rng, attention=lambda sizes, rng: layers.RecurrentLinearAttention()), tokens_and_padding, 3),
     Sample("CausalLanguageModel, flash", lambda rng: language_model(rng, dropout=0.0, attention="flash"), tokens_and_padding,
            3),
+    Sample("CausalLanguageModel, experts", language_model_of_experts, tokens_and_padding, 3),
+    Sample("CausalLanguageModel, gates, norms, caps", gated_model, tokens_and_padding, 3),
     Sample("EncoderDecoder", lambda rng: encoder_decoder(rng, V), translation, 3),
     Sample("EncoderDecoder, post-norm, learned, tied",
            lambda rng: encoder_decoder(rng, W, norm="post", positions="learned", tie_weights=True), translation, 3),

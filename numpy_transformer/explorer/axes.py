@@ -86,6 +86,10 @@ def axes_of_output(op, value):
         axes = [*x.axes[:-2], {"name": "head"}, x.axes[-2], {"name": "feature"}]
     elif op.label == "merge heads":
         axes = [*x.axes[:-3], x.axes[-2], {"name": "feature"}]
+    elif op.label == "separate heads":
+        axes = [*x.axes[:-1], {"name": "head"}, {"name": "feature"}]
+    elif op.label == "join heads":
+        axes = [*x.axes[:-2], {"name": "feature"}]
     elif op.kind == "select" and "positions" in op.inputs:
         axes = [*op.inputs["positions"].axes, x.axes[-1]]
     elif shape in [other.array.shape for other in floats]:

@@ -12,7 +12,7 @@ from ..module import is_parameter, named_parts
 from .axes import (axes_like, axes_of_constant, axes_of_inputs, axes_of_output, axes_of_parameter, axes_of_targets,
                    finish_axes)
 from .calls import own_parameters
-from .component_rules import rule_of
+from .component_rules import AS_ONE, rule_of
 from .elements import Group, Op, Scope, Value
 from .gradients import flow
 from .matching import find_value
@@ -118,7 +118,7 @@ class Graph:
             inputs[name] = self.resolve(array, scope, f"{path or 'constant'}:{name}")
         if drops_nothing(call):
             return [next(iter(inputs.values()))]
-        if all(drops_nothing(child) for child in call.children):
+        if isinstance(call.module, AS_ONE) or all(drops_nothing(child) for child in call.children):
             return self.add_component(call, scope, path, inputs)
         return self.add_group(call, scope, path, inputs, rule_of(call))
 

@@ -33,6 +33,11 @@ def rearrangements(x, shape):
         name = "merge_heads"
         yield (name, lambda x: x.swapaxes(-2, -3).reshape(shape),
                lambda dy: dy.reshape(*shape[:-1], x.shape[-3], x.shape[-1]).swapaxes(-2, -3))
+    if name == "reshape" and min(len(shape), x.ndim) >= 2:                        # for a norm of each head
+        if shape[:-2] == x.shape[:-1]:
+            name = "separate_heads"
+        elif shape[:-1] == x.shape[:-2]:
+            name = "join_heads"
     yield name, lambda x: x.reshape(shape), lambda dy: dy.reshape(x.shape)
     if len(shape) == x.ndim <= MOST_AXES:
         for axes in itertools.permutations(range(x.ndim)):

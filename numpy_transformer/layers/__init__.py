@@ -10,12 +10,15 @@ relative_bias.py, token_positions.py      the learned bias of T5; which position
 normalization.py, activations.py          LayerNorm and RMSNorm; ReLU, GELU, SiLU, Tanh
 unit_offset_norm.py, normed_linear.py     RMSNorm as in Gemma; norms of queries and keys, and after a sublayer
 soft_cap.py, partial_rotary.py            capped scores and logits; positions on a part of each head
+z_loss.py, gated_attention.py             a loss that keeps the sum of exponentials near 1; heads that pass through gates
 feed_forward.py, dropout.py, blocks.py    the position-wise half of a block; random zeros; whole blocks
 parallel_block.py, identity.py            attention and feed-forward side by side; parts that do nothing, or several things
 position_variants.py, bias.py             positions as BART and Marian have them; a bias alone
 patches.py                                images as sequences
-routers.py, experts.py                    which experts a token uses; a mixture of experts
+routers.py, experts.py, balancing.py      which experts a token uses; a mixture of experts; an equal use of them
 latent_attention.py                       keys and values that are computed from one narrow vector
+sink_window.py, block_sparse.py           a window that keeps the first tokens; attention to chosen blocks of keys
+linear_attention.py                       a running sum takes the place of the keys
 pooling.py                                one vector for a sequence
 frozen.py, lora.py                        weights that are not trained; small trained updates of them
 number_formats.py, straight_through.py    numbers of 16 and 8 bits; training with rounded weights
@@ -50,11 +53,15 @@ from .softmax import LogSoftmax, Softmax
 from .token_positions import token_positions
 
 if TYPE_CHECKING:
+    from .balancing import BalancedRouter, BiasBalancing, balance_of, tokens_per_expert
     from .bias import Bias
+    from .block_sparse import BlockSparseAttention
     from .experts import ClampedSwiGLU, MixtureOfExperts
     from .frozen import freeze, unfreeze
+    from .gated_attention import GatedSelfAttention, Sigmoid
     from .identity import Identity, Sequential
     from .latent_attention import AbsorbedLatentAttention, LatentAttention
+    from .linear_attention import LinearAttention, RecurrentLinearAttention
     from .lora import LoRALinear, add_lora, merge_lora
     from .normed_linear import NormedLinear, PerHead
     from .number_formats import round_to
@@ -64,10 +71,12 @@ if TYPE_CHECKING:
     from .position_variants import NormedPositions, SeparateSinusoids, ShiftedPositions
     from .quantization import QuantizedLinear, dequantize, quantize, stored_bytes
     from .routers import Router, SigmoidRouter, SoftmaxRouter
+    from .sink_window import SinkWindow
     from .sinks import SinkSoftmax
     from .soft_cap import RescaledAttention, SoftCap
     from .straight_through import StraightThroughLinear, add_rounding
     from .unit_offset_norm import UnitOffsetRMSNorm
+    from .z_loss import ZLoss
 
 __all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAttention", "CrossAttentionBlock",
            "CrossBlock", "CrossEntropyLoss", "DecoderBlock", "Dropout", "Embedding", "EncoderBlock", "FeedForward",
@@ -79,11 +88,15 @@ __all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAt
 
 # Parts of current models and of fine-tuning, which `import numpy_transformer` does not load: {file: names}
 ON_FIRST_USE = {
+    "balancing": ("BalancedRouter", "BiasBalancing", "balance_of", "tokens_per_expert"),
     "bias": ("Bias",),
+    "block_sparse": ("BlockSparseAttention",),
     "experts": ("ClampedSwiGLU", "MixtureOfExperts"),
     "frozen": ("freeze", "unfreeze"),
+    "gated_attention": ("GatedSelfAttention", "Sigmoid"),
     "identity": ("Identity", "Sequential"),
     "latent_attention": ("AbsorbedLatentAttention", "LatentAttention"),
+    "linear_attention": ("LinearAttention", "RecurrentLinearAttention"),
     "lora": ("LoRALinear", "add_lora", "merge_lora"),
     "normed_linear": ("NormedLinear", "PerHead"),
     "number_formats": ("round_to",),
@@ -93,8 +106,10 @@ ON_FIRST_USE = {
     "position_variants": ("NormedPositions", "SeparateSinusoids", "ShiftedPositions"),
     "quantization": ("QuantizedLinear", "dequantize", "quantize", "stored_bytes"),
     "routers": ("Router", "SigmoidRouter", "SoftmaxRouter"),
+    "sink_window": ("SinkWindow",),
     "sinks": ("SinkSoftmax",),
     "soft_cap": ("RescaledAttention", "SoftCap"),
     "straight_through": ("StraightThroughLinear", "add_rounding"),
-    "unit_offset_norm": ("UnitOffsetRMSNorm",)}
+    "unit_offset_norm": ("UnitOffsetRMSNorm",),
+    "z_loss": ("ZLoss",)}
 __getattr__ = opens_on_first_use(__name__, {name: file for file, names in ON_FIRST_USE.items() for name in names})

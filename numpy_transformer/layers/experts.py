@@ -43,12 +43,14 @@ class MixtureOfExperts(Module):
         shape, x = x.shape, rows(x)
         g = self.router(x)
         tokens_of = self.dispatch(self.router.chosen)
-        y = np.zeros_like(x, dtype=g.dtype) if self.shared is None else self.shared(x)
+        y = np.zeros_like(x, dtype=g.dtype)
         outputs = []
         for e, tokens in enumerate(tokens_of):
             outputs.append(self.experts[e](x[tokens]) if tokens.size else None)
             if tokens.size:
-                y[tokens] += g[tokens, e, None] * outputs[e]
+                y[tokens] += g[tokens, e, None] * outputs[e]                    # a token occurs once for each expert
+        if self.shared is not None:
+            y = y + self.shared(x)
         self.remember(g, tokens_of, outputs)
         return y.reshape(shape)
 
@@ -57,12 +59,12 @@ class MixtureOfExperts(Module):
         shape, dy = dy.shape, rows(dy)
         dx = np.zeros_like(dy, dtype=g.dtype)
         dg = np.zeros_like(g)
+        if self.shared is not None:
+            dx = dx + self.shared.backward(dy)
         for e, tokens in reversed(list(enumerate(tokens_of))):
             if tokens.size:
                 dg[tokens, e] = (dy[tokens] * outputs[e]).sum(-1)               # y += g_e * output
                 dx[tokens] += self.experts[e].backward(g[tokens, e, None] * dy[tokens])
-        if self.shared is not None:
-            dx += self.shared.backward(dy)
         return (dx + self.router.backward(dg)).reshape(shape)
 
     def dispatch(self, chosen: np.ndarray) -> list[np.ndarray]:
@@ -104,7 +106,7 @@ class ClampedSwiGLU(Module):
         z_free, u_free = z.real < self.limit, np.abs(u.real) < self.limit
         z = np.where(z_free, z, self.limit)
         u = np.where(u_free, u, self.limit * np.sign(u.real))
-        sigmoid = 1 / (1 + np.exp(-self.slope * z))
+        sigmoid = (1 + np.tanh(self.slope * z / 2)) / 2                         # in a form that cannot overflow
         self.remember(z, u, sigmoid, z_free, u_free)
         return self.down((u + 1) * z * sigmoid)
 

@@ -14,11 +14,14 @@ from .token_positions import current_positions
 
 
 class LatentAttention(Module):
-    """y = concat(head_1, ..., head_H) W_O,   head_h = Attention([q_h; q_h^R], [k_h; k^R], v_h), with the latent vectors
-    c = norm(x W_down),   [k_h; v_h] = c W_up^h,   k^R = rotated x W_R, which all heads share,   [q_h; q_h^R] = x W_Q^h, its
-    second part rotated.
+    """y = concat(head_1, ..., head_H) W_O,   head_h = Attention([q_h; q_h^R], [k_h; k^R], v_h).
 
-    A cache of c and k^R, d_latent + d_rotary numbers for a token, would be enough; AbsorbedLatentAttention has it.
+    The latent vector of a token, c = norm(x W_down), is narrow, and [k_h; v_h] = c W_up^h are computed from it. Positions are
+    in a part of their own: k^R = x W_R, rotated, which all heads share, and the second part of [q_h; q_h^R] = x W_Q^h,
+    rotated. Scores are divided by sqrt(d_head + d_rotary).
+
+    Here a key-value cache keeps the keys and values of all heads. The d_latent + d_rotary numbers of c and k^R would be
+    enough, and they are what it keeps for AbsorbedLatentAttention, which computes the same function.
 
     Parameters:
         d_model, num_heads : int
@@ -27,7 +30,8 @@ class LatentAttention(Module):
         d_rotary : int, the width of the part that is rotated
         d_value : int or None (d_head), the width of a head's values
         rotary : RotaryEmbedding(d_rotary), or another component that takes x and positions
-        query : Linear(d_model, num_heads * (d_head + d_rotary)), or another component of these widths; None: a new one
+        query : Linear(d_model, num_heads * (d_head + d_rotary)), or another component of these widths, such as two Linears
+            with a norm between them; None: a new one
         attention : ScaledDotProductAttention (None: a new one) or another component that takes q, k, v and a mask
         eps : float (1e-6), of the norm
         rng : generator or seed of the initial weights, or None
@@ -35,7 +39,8 @@ class LatentAttention(Module):
         forward.
     Backward: each step of forward in reverse; the gradients of k^R are added over the heads, those of c over keys and values, and
         those of x over queries, c and k^R
-    Source: DeepSeek-AI 2024 (DeepSeek-V2), section 2.1, equations 9 to 19; here without biases, as in its published code.
+    Source: DeepSeek-AI 2024 (DeepSeek-V2), section 2.1, equations 9 to 19, and section 3.1.2 for the norm; equations 12 and 13
+        are a low-rank `query`. Without biases, as in its published configurations.
     """
 
     def __init__(self, d_model: int, num_heads: int, d_latent: int, d_head: int, d_rotary: int, d_value: int | None = None,
@@ -106,16 +111,17 @@ class LatentAttention(Module):
 
 
 class AbsorbedLatentAttention(LatentAttention):
-    """LatentAttention whose queries attend to the latent vectors c themselves: W_up moves from the keys to the queries, because
-    q (c W_K)ᵀ = (q W_Kᵀ) cᵀ, and from the values to the outputs, because P (c W_V) = (P c) W_V.
+    """LatentAttention whose queries attend to the latent vectors c themselves.
 
-    All heads then share one key [c; k^R] and one value c, so a cache holds d_latent + d_rotary numbers for a token. Parameters and
-    outputs are those of LatentAttention.
+    W_up moves from the keys to the queries, because q (c W_K)ᵀ = (q W_Kᵀ) cᵀ, and from the values to the outputs, because
+    P (c W_V) = (P c) W_V. All heads then share one key [c; k^R] and one value c, so a cache holds d_latent + d_rotary numbers
+    for a token. Parameters and outputs are those of LatentAttention.
 
-    Parameters, Shape: as LatentAttention. The scores are those of heads of width d_head + d_rotary, so `attention` must not scale by
-        the width of what it is given; None makes a RescaledAttention.
-    Backward: each step of forward in reverse
-    Source: DeepSeek-AI 2024 (DeepSeek-V2), section 2.1.2 and appendix C.
+    Parameters, Shape: as LatentAttention. The scores are still divided by sqrt(d_head + d_rotary), so `attention` must not
+        scale by the width of what it is given, d_latent + d_rotary; None makes a RescaledAttention.
+    Backward: each step of forward in reverse. W_K and W_V are the two parts of W_up, and each gets its gradient from the
+        product in which it stands: dW_K = d(q W_Kᵀ)ᵀ q,   dW_V = (P c)ᵀ dy
+    Source: DeepSeek-AI 2024 (DeepSeek-V2), section 2.1.2, and its appendix with the full formulas.
     """
 
     def __init__(self, d_model: int, num_heads: int, d_latent: int, d_head: int, d_rotary: int, d_value: int | None = None,

@@ -232,6 +232,7 @@ def dequantize(model: Module) -> Any:
 
 
 def has_quantized_weight(module: Any) -> bool:
+    """Whether a component has a weight that is stored as integers."""
     return isinstance(getattr(module, "weight", None), QuantizedParameter)
 
 

@@ -95,6 +95,7 @@ class SigmoidRouter(Router):
     def __init__(self, d_model: int, num_experts: int, top_k: int, factor: float = 1.0, num_groups: int = 1, top_groups: int = 1,
                  rng: Seed = None) -> None:
         super().__init__(d_model, num_experts, top_k, rng=rng)
+        del self.softmax                                    # its gates are quotients of sigmoids
         check_numbers(factor=factor)
         check_positive(num_groups=num_groups, top_groups=top_groups)
         size = num_experts // num_groups
@@ -107,9 +108,10 @@ class SigmoidRouter(Router):
         self.correction = Constant(np.zeros(num_experts, DTYPE))
 
     def forward(self, x: np.ndarray) -> np.ndarray:
-        s = 1 / (1 + np.exp(-self.linear(x)))
+        s = sigmoid(self.linear(x))
         kept = self.choose(self.within_groups(s.real + self.correction.data.real))
         total = (s * kept).sum(-1, keepdims=True)
+        total += total == 0                             # all chosen s are 0 for logits far below 0: so are the gates
         g = self.factor * s * kept / total
         self.remember(s, kept, total, g)
         return g
@@ -129,3 +131,9 @@ class SigmoidRouter(Router):
         kept = np.zeros(best.shape, bool)
         np.put_along_axis(kept, chosen, True, -1)
         return np.where(kept[..., None], groups, -np.inf).reshape(scores.shape)
+
+
+def sigmoid(z: np.ndarray) -> np.ndarray:
+    """1 / (1 + exp(-z)) without overflow, and with all its digits for z far below 0, which quotients of gates need."""
+    is_negative = z.real < 0
+    return np.exp(np.where(is_negative, z, 0)) / (1 + np.exp(np.where(is_negative, z, -z)))

@@ -51,33 +51,40 @@ def common(s: Any) -> dict[str, Any]:
 
 @entry("gpt2", "GPT2LMHeadModel", SIZES, "Radford et al. 2019, section 2.3")
 def gpt2(s: Any) -> dict[str, Any]:
-    return {"model_type": "gpt2", "vocab_size": s.vocab_size, "n_embd": s.d_model, "n_head": s.num_heads, "n_layer": s.num_layers,
-            "n_inner": s.d_ff, "n_positions": s.max_len, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"}
+    """Learned positions, LayerNorm and a plain feed-forward layer: what the other models depart from."""
+    return {"model_type": "gpt2", "vocab_size": s.vocab_size, "n_embd": s.d_model, "n_head": s.num_heads,
+            "n_layer": s.num_layers, "n_inner": s.d_ff, "n_positions": s.max_len, "layer_norm_epsilon": 1e-5,
+            "activation_function": "gelu_new"}
 
 
 @entry("llama3", "LlamaForCausalLM", SIZES | GROUPS, "Grattafiori et al. 2024, section 3.2")
 def llama3(s: Any) -> dict[str, Any]:
+    """Rotary positions, RMSNorm, a gated feed-forward layer and grouped queries."""
     return common(s) | {"model_type": "llama", "rope_theta": 500_000.0, "rms_norm_eps": 1e-5}
 
 
 @entry("mistral", "MistralForCausalLM", SIZES | GROUPS | WINDOW, "Jiang et al. 2023, section 2")
 def mistral(s: Any) -> dict[str, Any]:
+    """As llama3, with a window in every block."""
     return common(s) | {"model_type": "mistral", "sliding_window": s.window, "rms_norm_eps": 1e-5}
 
 
 @entry("mixtral", "MixtralForCausalLM", SIZES | GROUPS | EXPERTS, "Jiang et al. 2024, section 2")
 def mixtral(s: Any) -> dict[str, Any]:
+    """As llama3, with experts as feed-forward layers."""
     return common(s) | {"model_type": "mixtral", "rope_theta": 1e6, "rms_norm_eps": 1e-5, "sliding_window": None,
                         "num_local_experts": s.num_experts, "num_experts_per_tok": s.experts_per_token}
 
 
 @entry("qwen3", "Qwen3ForCausalLM", SIZES | GROUPS, "Yang et al. 2025, section 2")
 def qwen3(s: Any) -> dict[str, Any]:
+    """As llama3, with norms of the queries and keys of each head, and a tied output."""
     return common(s) | {"model_type": "qwen3", "head_dim": s.d_head, "rope_theta": 1e6, "tie_word_embeddings": True}
 
 
 @entry("qwen3-moe", "Qwen3MoeForCausalLM", SIZES | GROUPS | EXPERTS, "Yang et al. 2025, section 2")
 def qwen3_moe(s: Any) -> dict[str, Any]:
+    """As qwen3, with experts as feed-forward layers."""
     return common(s) | {"model_type": "qwen3_moe", "head_dim": s.d_head, "rope_theta": 1e6, "num_experts": s.num_experts,
                         "num_experts_per_tok": s.experts_per_token, "moe_intermediate_size": s.d_ff, "norm_topk_prob": True}
 
@@ -85,8 +92,8 @@ def qwen3_moe(s: Any) -> dict[str, Any]:
 @entry("gemma2", "Gemma2ForCausalLM", SIZES | GROUPS | WINDOW, "Riviere et al. 2024, section 2")
 def gemma2(s: Any) -> dict[str, Any]:
     """Every second block has a window, the first one too."""
-    return common(s) | {"model_type": "gemma2", "head_dim": s.d_head, "query_pre_attn_scalar": s.d_head, "sliding_window": s.window,
-                        "hidden_activation": "gelu_pytorch_tanh", "attn_logit_softcapping": 50.0,
+    return common(s) | {"model_type": "gemma2", "head_dim": s.d_head, "query_pre_attn_scalar": s.d_head,
+                        "sliding_window": s.window, "hidden_activation": "gelu_pytorch_tanh", "attn_logit_softcapping": 50.0,
                         "final_logit_softcapping": 30.0, "tie_word_embeddings": True}
 
 
@@ -100,7 +107,8 @@ def gemma3(s: Any) -> dict[str, Any]:
                         "rope_theta": 1e6, "rope_local_base_freq": 1e4, "tie_word_embeddings": True}
 
 
-@entry("smollm3", "SmolLM3ForCausalLM", SIZES | GROUPS, "Bakouch et al. 2025; blocks without positions: Yang et al. 2025 (RNoPE)")
+@entry("smollm3", "SmolLM3ForCausalLM", SIZES | GROUPS,
+       "Bakouch et al. 2025; blocks without positions: Yang et al. 2025 (RNoPE)")
 def smollm3(s: Any) -> dict[str, Any]:
     """Every fourth block has no positions; with fewer than four blocks, the last one."""
     period = min(4, s.num_layers)
@@ -110,11 +118,13 @@ def smollm3(s: Any) -> dict[str, Any]:
 
 @entry("olmo2", "Olmo2ForCausalLM", SIZES, "OLMo Team 2025, section 2")
 def olmo2(s: Any) -> dict[str, Any]:
+    """Norms after each sublayer instead of before it, and of all queries and all keys."""
     return common(s) | {"model_type": "olmo2", "rope_theta": 500_000.0}
 
 
 @entry("phi3", "Phi3ForCausalLM", SIZES, "Abdin et al. 2024, section 2")
 def phi3(s: Any) -> dict[str, Any]:
+    """As llama3, with several weights in one array."""
     return common(s) | {"model_type": "phi3", "rms_norm_eps": 1e-5, "pad_token_id": 0}
 
 
@@ -123,7 +133,8 @@ def pythia(s: Any) -> dict[str, Any]:
     """A quarter of each head is rotated; in heads whose quarter is no even number of features, two features are."""
     return {"model_type": "gpt_neox", "vocab_size": s.vocab_size, "hidden_size": s.d_model, "num_attention_heads": s.num_heads,
             "num_hidden_layers": s.num_layers, "intermediate_size": s.d_ff, "max_position_embeddings": s.max_len,
-            "layer_norm_eps": 1e-5, "hidden_act": "gelu", "rotary_pct": 0.25 if s.d_head % 8 == 0 else 2 / s.d_head, "rotary_emb_base": 10_000,
+            "layer_norm_eps": 1e-5, "hidden_act": "gelu", "rotary_emb_base": 10_000,
+            "rotary_pct": 0.25 if s.d_head % 8 == 0 else 2 / s.d_head,
             "use_parallel_residual": True, "tie_word_embeddings": False}
 
 
@@ -150,8 +161,9 @@ def deepseek_v3(s: Any) -> dict[str, Any]:
 @entry("modernbert", "ModernBertForMaskedLM", SIZES | WINDOW, "Warner et al. 2024, section 2.1")
 def modernbert(s: Any) -> dict[str, Any]:
     """Every third block sees everything, the first one too; the others see `window` tokens, half of them on either side."""
-    return {"model_type": "modernbert", "vocab_size": s.vocab_size, "hidden_size": s.d_model, "num_attention_heads": s.num_heads,
-            "num_hidden_layers": s.num_layers, "intermediate_size": s.d_ff, "max_position_embeddings": s.max_len,
+    return {"model_type": "modernbert", "vocab_size": s.vocab_size, "hidden_size": s.d_model,
+            "num_attention_heads": s.num_heads, "num_hidden_layers": s.num_layers, "intermediate_size": s.d_ff,
+            "max_position_embeddings": s.max_len,
             "local_attention": s.window, "global_attn_every_n_layers": 3, "pad_token_id": 0}
 
 

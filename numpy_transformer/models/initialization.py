@@ -66,7 +66,7 @@ def keras_bound(attention: Any, linear: Any) -> float:
 
 
 def gpt2(model: Module, rng: np.random.Generator) -> None:
-    """N(0, 0.02²), divided by sqrt(N) for the N projections of a stack whose output is added to the residual stream.
+    """N(0, 0.02²), divided by sqrt(N) for the projections of the N sublayers of a stack that add to the residual stream.
 
     An embedding that is multiplied by sqrt(d_model), or a tied output layer by a factor, keeps N(0, 1/d_model), because
     0.02 is meant for unscaled ones.
@@ -76,8 +76,8 @@ def gpt2(model: Module, rng: np.random.Generator) -> None:
     unchanged: set[int] = set()                                         # ids of weights
     for _, module in model.named_modules():
         if isinstance(getattr(module, "blocks", None), list):           # an Encoder or a Decoder
-            weights = [linear.weight for block in module.blocks for linear in residual_projections(block)]
-            residual |= {id(weight): len(weights) for weight in weights}
+            sublayers = [linears for block in module.blocks for linears in residual_projections(block)]
+            residual |= {id(linear.weight): len(sublayers) for linears in sublayers for linear in linears}
         elif getattr(module, "factor", 1) != 1 and hasattr(module, "weight"):       # an Embedding or its transpose, scaled
             unchanged.add(id(module.weight))
     for parameter in matrices(model):
@@ -95,11 +95,16 @@ def bert(model: Module, rng: np.random.Generator) -> None:
         parameter.data = truncated_normal(rng, parameter.data.shape, 0.02)
 
 
-def residual_projections(block: Component) -> list[Any]:
-    """Returns the Linears of a block whose output is added to the residual stream."""
-    sublayers = (("attention", "output"), ("cross_attention", "output"), ("feed_forward", "down"))
-    projections = [getattr(getattr(block, sublayer, None), name, None) for sublayer, name in sublayers]
-    return [linear for linear in projections if hasattr(linear, "weight")]
+def residual_projections(block: Component) -> list[list[Any]]:
+    """Returns for each sublayer of a block the Linears whose output is added to the residual stream: one, or one of each
+    expert.
+    """
+    feed_forward = getattr(block, "feed_forward", None)
+    layers = [*getattr(feed_forward, "experts", [feed_forward]), getattr(feed_forward, "shared", None)]
+    sublayers = [[getattr(getattr(block, name, None), "output", None)] for name in ("attention", "cross_attention")]
+    sublayers.append([getattr(layer, "down", None) for layer in layers])
+    found = [[linear for linear in linears if hasattr(linear, "weight")] for linears in sublayers]
+    return [linears for linears in found if linears]
 
 
 def matrices(model: Module) -> list[Parameter]:

@@ -11,15 +11,16 @@ from .boxes import FONT, GAP, SIDE, TITLE, Box, Painter, box_size, pack, text_wi
 
 COLOR_KINDS = {                                     # pattern in a class name -> key of boxes.COLORS
     "block": "block", "attention(?!decoder)": "attention", "linear|unembedding": "linear", "embedding|position": "embedding",
-    "norm": "norm", "feedforward|swiglu|mlp": "feed-forward"}
-UNLISTED = ("Dropout", "Softmax", "ScaledDotProductAttention", "GroupedAttention")      # left out of the list of parts in a box
+    "norm": "norm", "feedforward|swiglu|mlp|mixtureofexperts": "feed-forward"}
+UNLISTED = ("Dropout", "Softmax", "ScaledDotProductAttention", "GroupedAttention", "RescaledAttention")     # not listed in a box
 HEADS = [["query", "rotary"], ["key", "rotary"], ["value"]]
 SIDE_BY_SIDE = {"MultiHeadAttention": HEADS, "SelfAttention": HEADS, "CrossAttention": HEADS,
+                "LatentAttention": [["query", "rotary"], ["down", "norm", "up"], ["rotary_key", "rotary"]],
                 "SwiGLU": [["gate", "activation"], ["up"]]}
 BLOCKS = ("Block", "CrossBlock")
 PUBLIC_NAMES = {"CrossAttentionBlock": "DecoderBlock", "CrossAttentionDecoder": "Decoder"}      # the constructor's name
 KNOWN_FORWARDS = (*SIDE_BY_SIDE, *BLOCKS, "FeedForward", "Stack", "CrossStack", "LanguageModel",
-                  "EncoderDecoder", "TextEncoder", "SequenceClassifier", "TokenClassifier")
+                  "EncoderDecoder", "TextEncoder", "SequenceClassifier", "TokenClassifier", "Router", "SoftmaxRouter")
 
 
 def architecture(model, title=None):
@@ -86,7 +87,7 @@ class ModelReader:
     def items(self, module, name):
         """The contents of a module's box, from bottom to top."""
         inside = [(key, part) for key, part in parts(module) if not is_a(part, "Dropout")]
-        if not any(is_module(part) for _, part in inside):
+        if not any(is_module(part) for _, part in inside) or is_a(module, "MixtureOfExperts"):
             return []
         boxes = {key: self.box(part, f"{name}.{key}".lstrip("."), key) for key, part in inside}
         if forward_class(module) in BLOCKS:
@@ -115,7 +116,8 @@ class ModelReader:
             box.items = self.items(part, name)
             box.unknown_flow = has_unknown_flow(part)
         if not box.items and not box.lines:
-            box.lines = pack(shapes(part) + [f"shares {self.first_names[id(p)]}" for p in below if p not in own])
+            notes = [f"shares {self.first_names[id(p)]}" for p in below if p not in own]
+            box.lines = [*expert_lines(part), *pack(notes)] if is_a(part, "MixtureOfExperts") else pack(shapes(part) + notes)
         return box
 
 
@@ -192,7 +194,7 @@ def options(part):
     """Settings that neither the class nor the shapes show."""
     heads = getattr(part, "num_heads", None)
     kv_heads = getattr(part, "num_kv_heads", None)
-    factor = getattr(part, "factor", 1)
+    factor = getattr(part, "factor", 1) if hasattr(part, "weight") else 1       # of an embedding
     notes = []
     if heads:
         notes.append(f"{heads} heads")
@@ -222,6 +224,21 @@ def shapes(part):
         elif is_module(inner) and type(inner).__name__ not in UNLISTED:
             others.append(type(inner).__name__)
     return others + [shape if keys == ["weight"] else f"{', '.join(keys)} {shape}" for shape, keys in matrices.items()]
+
+
+def expert_lines(mixture):
+    """What a mixture of experts consists of: its router, its experts, of which equal neighbors are counted, and the shared one."""
+    router = mixture.router
+    chooser = getattr(router, "router", router)                 # inside of a BalancedRouter
+    classes = " of a ".join(class_name(part) for part in dict.fromkeys([router, chooser]))
+    lines = pack([f"router: {classes}, {getattr(chooser, 'top_k', '?')} of {router.num_experts}", *shapes(chooser)])
+    experts = [(class_name(expert), tuple(shapes(expert)), expert.num_parameters()) for expert in mixture.experts]
+    for (name, notes, count), equal in itertools.groupby(experts):
+        number = len(list(equal))
+        lines += pack([f"{number} × {name}, {count:,}" + " each" * (number > 1), *notes])
+    if mixture.shared is not None:
+        lines += pack([f"shared: {class_name(mixture.shared)}", *shapes(mixture.shared)])
+    return lines
 
 
 def residual_items(boxes, pre_norm):

@@ -2,13 +2,14 @@
 
 bug.py, models.py, race.py                      what a bug is; small models to plant it in; two runs side by side
 softmax.py, loss.py, embedding.py               one file for each component that the bugs are in
-attention.py, alibi.py, multi_head.py, cache.py
+attention.py, alibi.py, soft_cap.py, sees_less.py
+multi_head.py, latent_attention.py, cache.py
 normalization.py, feed_forward.py, residuals.py
-quantization.py, optimizers.py
+experts.py, quantization.py, optimizers.py
 """
 
-from . import (alibi, attention, cache, embedding, feed_forward, loss, multi_head, normalization, optimizers, quantization,
-               residuals, softmax)
+from . import (alibi, attention, cache, embedding, experts, feed_forward, latent_attention, loss, multi_head, normalization,
+               optimizers, quantization, residuals, sees_less, soft_cap, softmax)
 from .bug import BUGS, Bug, find, apply, verdicts
 from .race import race
 

@@ -3,8 +3,11 @@
 import numpy as np
 
 from ..checks.samples import TOKEN_MASK, B, S, Sample, T, padded, shifted
-from ..layers import add_rounding, quantize
-from ..models import CausalLanguageModel, EncoderDecoder
+from ..layers import (AbsorbedLatentAttention, BalancedRouter, Block, Embedding, LatentAttention, Linear, LinearAttention,
+                      MixtureOfExperts, RescaledAttention, RMSNorm, RotaryEmbedding, Router, ScaledDotProductAttention, Sequential,
+                      SigmoidRouter, SlidingWindow, SoftCap, SwiGLU, add_rounding, quantize)
+from ..layers.attention import with_score_changes
+from ..models import CausalLanguageModel, EncoderDecoder, LanguageModel, Stack
 
 PAD, LETTERS, BOS, HALF, BATCH = 0, 8, 9, 6, 32
 SIZES = {"d_model": 24, "num_heads": 2, "num_layers": 1, "d_ff": 48, "max_len": 2 * HALF}
@@ -12,6 +15,40 @@ SIZES = {"d_model": 24, "num_heads": 2, "num_layers": 1, "d_ff": 48, "max_len": 
 
 def language_model(**options):
     return lambda rng: CausalLanguageModel(BOS + 1, **SIZES, **options, rng=rng)
+
+
+def with_experts(rng, make_router):
+    """A language model whose feed-forward layer consists of four experts."""
+    model = language_model()(rng)
+    experts = [SwiGLU(SIZES["d_model"], 16, rng=rng) for _ in range(4)]
+    model.decoder.blocks[0].feed_forward = MixtureOfExperts(make_router(SIZES["d_model"], 4, 2, rng=rng), experts)
+    return model
+
+
+def balanced_router(*sizes, rng):
+    return BalancedRouter(Router(*sizes, rng=rng))
+
+
+def capped(rng):
+    """A language model with soft caps of scores and logits."""
+    model = language_model(attention=lambda sizes, rng: with_score_changes(
+        RescaledAttention(sizes.d_head ** -0.5, sizes.dropout, rng), SoftCap(3.0)))(rng)
+    model.output = Sequential(model.output, SoftCap(8.0))
+    return model
+
+
+def latent_model(attention_class):
+    def build(rng):
+        attention = attention_class(24, 2, 16, 12, 8, rotary=RotaryEmbedding(8), rng=rng)
+        block = Block(attention, SwiGLU(24, 48, rng=rng), RMSNorm(24), RMSNorm(24))
+        return LanguageModel(Embedding(BOS + 1, 24, rng=rng), Stack([block], RMSNorm(24)), Linear(24, BOS + 1, False, rng),
+                             max_len=2 * HALF)
+    return build
+
+
+def windowed(sizes, rng):
+    """Attention with a window that ends one token after the letter that comes next in a text of `batch`."""
+    return with_score_changes(ScaledDotProductAttention(sizes.dropout, rng), SlidingWindow(HALF - 1))
 
 
 def translation(draw):
@@ -29,10 +66,20 @@ MODELS = (                                      # a bug is planted in the first 
     Sample("encoder-decoder, relative", lambda rng: EncoderDecoder(BOS + 1, BOS + 1, **SIZES, dropout=0.0,
                                                                    positions="relative", rng=rng), translation),
     Sample("language model, alibi", language_model(positions="alibi"), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
+    Sample("language model, experts", lambda rng: with_experts(rng, SigmoidRouter),
+           lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
+    Sample("language model, balanced experts", lambda rng: with_experts(rng, balanced_router),
+           lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
+    Sample("language model, capped", lambda rng: capped(rng), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
+    Sample("language model, window", language_model(attention=windowed), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
+    Sample("language model, linear attention", language_model(attention=lambda sizes, rng: LinearAttention()),
+           lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, quantized", lambda rng: quantize(language_model()(rng), 4, 6),
            lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
     Sample("language model, weights changed", lambda rng: add_rounding(language_model()(rng), shifted),
-           lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)))
+           lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK)),
+    *(Sample(f"language model, {name}", latent_model(attention_class), lambda draw: (draw.ids(BOS, B, T), TOKEN_MASK))
+      for name, attention_class in (("latent", LatentAttention), ("absorbed", AbsorbedLatentAttention))))
 
 
 def batch(n, model, seed=0):

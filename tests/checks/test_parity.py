@@ -14,7 +14,7 @@ from helpers import composed
 from helpers.parity import close, compare, leaf
 
 import numpy_transformer as nt
-from numpy_transformer.checks.samples import biased
+from numpy_transformer.checks.samples import biased, near_blocks
 from numpy_transformer.layers.multi_head import add_qkv_bias
 from numpy_transformer.layers.token_positions import token_positions
 
@@ -347,6 +347,19 @@ SOFT = rng.random((B, T, V))
 FREQUENCIES = [1.5, 0.4, 0.01]
 SEGMENTS, PLACES = rng.integers(0, 2, (B, T)), np.array([[1, 3, 3], [0, 2, 1], [4, 4, 0]])
 
+
+def near_tokens(size):
+    """The layout `near_blocks`, token by token: (T, S)."""
+    t, s = torch.arange(S - T, S)[:, None] // size, torch.arange(S) // size
+    return (s == 0) | (t == s) | (t == s + 1)
+
+
+def linear_attention(p, q, k, v, mask):
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    a = ((F.elu(q) + 1) @ (F.elu(k) + 1).mT).masked_fill(~mask, 0)
+    return a / a.sum(-1, keepdim=True) @ v
+
+
 Attention, Flash, sdpa = nt.ScaledDotProductAttention, nt.FlashAttention, F.scaled_dot_product_attention
 Sinusoid, Learned = nt.SinusoidalPositionalEncoding, partial(nt.LearnedPositionalEmbedding, S, D)
 Rotary = partial(nt.RotaryEmbedding, D_HEAD)
@@ -432,6 +445,13 @@ CASES = [                                       # name, ours, theirs, inputs
     ("AttentionMask", nt.AttentionMask, lambda p, x, mask: x.masked_fill(~mask, -math.inf), SCORES, MASK),
     ("SlidingWindow", partial(nt.SlidingWindow, 2),
      lambda p, x: x.masked_fill(torch.ones(T, S, dtype=torch.bool).tril(S - T - 2), -math.inf), SCORES),
+    ("SinkWindow", partial(nt.SinkWindow, 2, 3), lambda p, x: x.masked_fill(
+        torch.ones(T, S, dtype=torch.bool).tril(S - T - 2) & (torch.arange(S) >= 3), -math.inf), SCORES),
+    ("BlockSparseAttention", partial(nt.BlockSparseAttention, near_blocks, 2),
+     lambda p, q, k, v: sdpa(q, k, v, near_tokens(2), enable_gqa=True), Q, KEY, VAL),
+    ("LinearAttention", nt.LinearAttention, linear_attention, Q, KEY, VAL, MASK[:, :1]),
+    ("RecurrentLinearAttention", nt.RecurrentLinearAttention,
+     lambda p, q, k, v: linear_attention(p, q, k, v, torch.ones(T, S, dtype=torch.bool).tril(S - T)), Q, KEY, VAL),
     ("ScaledDotProductAttention", Attention, plain(sdpa), Q[:, :H], KEY, VAL),
     ("ScaledDotProductAttention, mask", Attention, plain(sdpa), Q[:, :H], KEY, VAL, MASK),
     ("ScaledDotProductAttention, causal", Attention, lambda p, q, k, v, mask: sdpa(q, k, v, is_causal=True),

@@ -9,6 +9,7 @@ from helpers.parity import compare
 
 import numpy_transformer as nt
 from numpy_transformer.layers.attention import with_score_changes
+from numpy_transformer.layers.gated_attention import gate_heads
 from numpy_transformer.layers.normed_linear import norm_outputs, norm_queries_and_keys
 from numpy_transformer.layers.sinks import add_sinks
 
@@ -152,6 +153,19 @@ def latent(p, x, mask):
     return attend(p, q, k, kv[..., 5:], mask).transpose(1, 2).flatten(-2) @ p["output.weight"]
 
 
+def gated(p, x, mask):
+    """Grouped and rotated heads, each feature multiplied by its gate."""
+    q, k, v = (split(linear(below(p, f"attention.{name}"), x), count) for name, count in (("query", 4), ("key", 2), ("value", 2)))
+    heads = attend(p, rotate(q), rotate(k), v, mask).transpose(1, 2).flatten(-2)
+    return linear(below(p, "output"), heads * torch.sigmoid(linear(below(p, "gate"), x)))
+
+
+def z_loss(p, logits, targets):
+    counted = targets != 0
+    penalty = 0.3 * logits.logsumexp(-1)[counted].square().mean()
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=0, label_smoothing=0.1) + penalty
+
+
 def experts(router):
     return nt.MixtureOfExperts(router, [nt.SwiGLU(D, 6, rng=e) for e in range(E)])
 
@@ -195,6 +209,9 @@ CASES = {
     "Sequential": (lambda: nt.Sequential(nt.Linear(D, D_FF), nt.SoftCap(2.0)),
                    lambda p, x: 2 * torch.tanh(linear(below(p, "parts.0"), x) / 2), X),
     "ClampedSwiGLU": (partial(nt.ClampedSwiGLU, D, D_FF, 0.8), partial(clamped, limit=0.8), X),
+    "Sigmoid": (nt.Sigmoid, lambda p, x: torch.sigmoid(x), X),
+    "ZLoss": (lambda: nt.ZLoss(nt.CrossEntropyLoss(0.1, ignore_id=0), 0.3), z_loss, X, rng.integers(0, 3, (B, T))),
+    "GatedSelfAttention": (lambda: gate_heads(nt.SelfAttention(D, 4, 2, d_head=6, rotary=nt.RotaryEmbedding(6))), gated, X, CAUSAL),
     "Identity": (nt.Identity, lambda p, x: x * 1, X),
     "Bias": (partial(nt.Bias, D), lambda p, x: x + p["bias"], X),
     "ShiftedPositions": (lambda: nt.ShiftedPositions(nt.LearnedPositionalEmbedding(9, D), 3),

@@ -273,7 +273,7 @@ def test_lessons_are_found_beside_the_package_or_their_absence_is_said(capsys, t
     monkeypatch.chdir(tmp_path)
     code, out, _ = run(capsys, "lesson")
     assert code == 0 and re.search(r"^05  Attention, forward and backward +\d+ minutes$", out, re.M)
-    assert out.startswith("\nPart 1") and out.count("\nPart ") == 4 and out.endswith("Start with: numpy-transformer lesson 00 --step\n")
+    assert out.startswith("\nPart 1") and out.count("\nPart ") == 5 and out.endswith("Start with: numpy-transformer lesson 00 --step\n")
     assert run(capsys, "lesson", "list")[1] == out
     (tmp_path / "lessons").mkdir()
     (tmp_path / "lessons" / "42_answer.py").write_text("# %% [markdown]\n# # 42 The answer\n# %%\nraise SystemExit(1)\n")

@@ -12,8 +12,8 @@ COMPOSITE = ("Attention", "FeedForward", "SwiGLU", "Block", "Stack", "Encoder", 
              "ShiftedPositions", "NormedPositions")
 UNKNOWN = ("StraightThroughLinear",)                # a function that is handed in decides what they compute
 LEAVES = [sample for sample in SAMPLES
-          if sample.name.startswith(("AttentionMask", "FlashAttention", "RelativePositionBias", "Linear", "LoRALinear",
-                                  "QuantizedLinear"))
+          if sample.name.startswith(("AttentionMask", "FlashAttention", "BlockSparse", "RelativePositionBias", "Linear", "LoRALinear",
+                                  "RecurrentLinear", "QuantizedLinear"))
           or not sample.name.split(",")[0].endswith(COMPOSITE)]
 
 

@@ -23,6 +23,16 @@ def language_model(**options):
     return nt.CausalLanguageModel(13, 24, 4, 2, max_len=9, rng=0, **options)
 
 
+def with_experts():
+    """A language model with two mixtures: balanced and plain experts, and different ones with a shared one."""
+    model = language_model()
+    first, second = model.decoder.blocks
+    first.feed_forward = nt.MixtureOfExperts(nt.BalancedRouter(nt.Router(24, 4, 2)), [nt.SwiGLU(24, 10) for _ in range(4)])
+    second.feed_forward = nt.MixtureOfExperts(nt.SigmoidRouter(24, 3, 1, 2.5), [
+        nt.SwiGLU(24, 10), nt.SwiGLU(24, 10), nt.FeedForward(24, 7)], nt.FeedForward(24, 8))
+    return model
+
+
 def texts(model):
     return [text.get_text() for text in architecture(model).axes[0].texts if text.get_text()]
 
@@ -59,7 +69,7 @@ MODELS = {"paper": lambda: seq2seq(norm="post", tie_weights=True), "llama": lamb
           "decoder": lambda: nt.Decoder(2, 12, 3, 20, cross_attention=True, rng=0),
           "block": lambda: nt.EncoderBlock(12, 3, 20, rng=0), "SwiGLU": lambda: nt.SwiGLU(12, 20, rng=0),
           "attention": lambda: nt.MultiHeadAttention(12, 2, rotary=nt.RotaryEmbedding(6), rng=0),
-          "Linear": lambda: nt.Linear(3, 4, rng=0), "own": lambda: Tower(Parallel(12, 3, 20, rng=0))}
+          "Linear": lambda: nt.Linear(3, 4, rng=0), "experts": lambda: with_experts(), "own": lambda: Tower(Parallel(12, 3, 20, rng=0))}
 
 
 @pytest.mark.slow
@@ -73,6 +83,17 @@ def test_texts_of_an_architecture_overlap_neither_each_other_nor_an_edge(name):
     for text, frame in itertools.product(texts, frames):
         inside = frame.x0 < text.x0 and text.x1 < frame.x1 and frame.y0 < text.y0 and text.y1 < frame.y1
         assert inside or frame is not figure.bbox and not frame.overlaps(text)
+
+
+def test_a_mixture_of_experts_is_one_box_that_counts_equal_experts():
+    shown = texts(with_experts())
+    places = [n for n, text in enumerate(shown) if text == "MixtureOfExperts"]
+    first, second = (shown[n + 1:shown.index("+", n)] for n in places)
+    assert first == ["2,976", "router: BalancedRouter of a Router, 2 of 4", "linear (24, 4), no bias", "4 × SwiGLU, 720 each;  SiLU",
+                     "gate, up (24, 10), no bias", "down (10, 24), no bias"]
+    assert second == ["2,298", "router: SigmoidRouter, 1 of 3", "linear (24, 3), no bias", "2 × SwiGLU, 720 each;  SiLU",
+                      "gate, up (24, 10), no bias", "down (10, 24), no bias", "1 × FeedForward, 367;  ReLU;  up (24, 7)",
+                      "down (7, 24)", "shared: FeedForward;  ReLU;  up (24, 8)", "down (8, 24)"]
 
 
 def test_an_architecture_shows_the_names_and_counts_of_its_model():

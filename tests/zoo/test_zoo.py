@@ -78,10 +78,12 @@ def test_there_are_many_and_most_were_published():
     assert sum("gradient check" not in bug.caught_by for bug in BUGS) >= 25     # forward and backward wrong together
 
 
-PROJECTS = {"MLSysBook/TinyTorch", "harvardnlp/annotated-transformer", "huggingface/transformers",
-            "time-series-foundation-models/lag-llama", "LLMs-from-scratch", "minGPT", "nn-zero-to-hero",
-            "x-transformers", "meta-pytorch/attention-gym", "keras-team/keras-hub", "bigscience-workshop/Megatron-DeepSpeed",
-            "NVIDIA-NeMo/Emerging-Optimizers", "ml-explore/mlx-lm"}
+PROJECTS = {"AI-Hypercomputer/maxtext", "bigscience-workshop/Megatron-DeepSpeed", "fla-org/flash-linear-attention",
+            "harvardnlp/annotated-transformer", "huggingface/transformers", "keras-team/keras-hub",
+            "LLMs-from-scratch", "meta-pytorch/attention-gym", "minGPT", "ml-explore/mlx-lm", "MLSysBook/TinyTorch",
+            "nn-zero-to-hero", "NVIDIA-NeMo/Emerging-Optimizers", "NVIDIA/Megatron-LM", "ollama/ollama", "onnx/onnx",
+            "pytorch/torchtitan", "time-series-foundation-models/lag-llama", "unslothai/unsloth-zoo",
+            "vllm-project/vllm", "x-transformers"}
 
 
 @every_bug

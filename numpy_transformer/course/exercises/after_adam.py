@@ -78,7 +78,7 @@ def along_the_schedule(rng):
     rates = lr, min_lr, warmup, decay, steps = some_schedule(rng)
     places = {"first": 1, "warm_up": warmup - 2, "peak": warmup, "stable": warmup + 1, "late": steps - decay - 1, "before_decay": steps - decay,
               "first_of_decay": steps - decay + 1, "last": steps}
-    return [(key, (step, *rates)) for key, step in places.items()]
+    return [*((key, (step, *rates)) for key, step in places.items()), ("two_steps", (steps - 1, lr, min_lr, warmup, 2, steps))]
 
 
 def by_schedule(step, lr, min_lr, warmup, decay, steps):

@@ -8,7 +8,8 @@ import math
 
 import numpy as np
 
-from ...layers import ALiBi, AttentionMask, FlashAttention, RelativePositionBias, SlidingWindow
+from ...layers import (ALiBi, AttentionMask, BlockSparseAttention, FlashAttention, LinearAttention, RecurrentLinearAttention,
+                       RelativePositionBias, SlidingWindow)
 from .normalization import LARGE
 from .writers import lines, spells
 
@@ -127,14 +128,35 @@ def weighted_sum(op):
 def flash_attention(op):
     """The formulas of plain attention in one piece: the blocks only change the order of the computation."""
     heads = Heads(op)
-    q, k, sender = heads.q, heads.k, heads.sender
-    scale = scale_of(op)
-    op.name(ahead=op.shape("k")[-2] - op.shape("q")[-2])
-    conditions = []
-    if op.has("mask") and not getattr(op.module, "mask_off", False):
-        conditions.append(f"mask[{q}, t, j]")
+    conditions = visible_to_query(op, heads)
     if op.module.causal:
         conditions.append("j <= t + ahead" if op.numbers["ahead"] else "j <= t")
+    yield from attention_in_one_piece(op, heads, conditions)
+
+
+@spells(BlockSparseAttention)
+def block_sparse_attention(op):
+    """Plain attention in one piece, with the condition that the layout names the block of the key for that of the query."""
+    heads = Heads(op)
+    n = op.module.block_size
+    op.name(size=n)
+    conditions = [*visible_to_query(op, heads), "seen[t, j] > 0"]
+    seen = "0"
+    for i, j in zip(*np.nonzero(op.module.seen_blocks(-(-op.shape("k")[-2] // n)))):
+        seen = f"(1 if (t + ahead) // size == {i} and j // size == {j} else {seen})"
+    yield from attention_in_one_piece(op, heads, conditions, f"seen[t, j] = {seen}")
+
+
+def visible_to_query(op, heads):
+    """Returns the conditions for key j to be visible to query t, which the mask gives; and names the keys before query 0."""
+    op.name(ahead=op.shape("k")[-2] - op.shape("q")[-2])
+    return [f"mask[{heads.q}, t, j]"] if op.has("mask") and not getattr(op.module, "mask_off", False) else []
+
+
+def attention_in_one_piece(op, heads, conditions, before=""):
+    """Yields the formulas of attention from q, k, v to y and of its gradients, with these conditions for a key to be visible."""
+    q, k, sender = heads.q, heads.k, heads.sender
+    scale = scale_of(op)
     masked = f" if {' and '.join(conditions)} else -inf" if conditions else ""
     top = f"top[{q}, t] = max(j, s[{q}, t, j])" if largest_score(op) > LARGE else ""
     minus_top = f" - top[{q}, t]" if top else ""
@@ -142,7 +164,7 @@ def flash_attention(op):
     if top and conditions:
         no_keys = f" if top[{q}, t] > -inf else 0"
     weights = lines(
-        f"s[{q}, t, j] = sum(c, q[{q}, t, c] * k[{k}, j, c]){scale}{masked}", top,
+        before, f"s[{q}, t, j] = sum(c, q[{q}, t, c] * k[{k}, j, c]){scale}{masked}", top,
         f"total[{q}, t] = sum(j, exp(s[{q}, t, j]{minus_top}))",
         f"p[{q}, t, j] = exp(s[{q}, t, j]{minus_top}) / total[{q}, t]{no_keys}")
     dscores = lines(
@@ -155,6 +177,35 @@ def flash_attention(op):
                          f"sum({heads.group}t, ds[{sender}, t, j] * q[{sender}, t, c]){scale}")
     yield lines(weights, f"dv[{heads.collected}, j, e] = "
                          f"sum({heads.group}t, p[{sender}, t, j] * dy[{sender}, t, e])")
+
+
+@spells(LinearAttention, RecurrentLinearAttention)
+def linear_attention(op):
+    """Both forms in one piece: the running state only changes the order of the sums."""
+    heads = Heads(op)
+    q, k, sender = heads.q, heads.k, heads.sender
+    conditions = visible_to_query(op, heads)
+    if isinstance(op.module, RecurrentLinearAttention):
+        conditions.append("j <= t + ahead")
+    masked = f" if {' and '.join(conditions)} else 0" if conditions else ""
+    weights = lines(
+        f"fq[{q}, t, c] = q[{q}, t, c] + 1 if q[{q}, t, c] > 0 else exp(q[{q}, t, c])",
+        f"fk[{heads.collected}, j, c] = k[{heads.collected}, j, c] + 1 if k[{heads.collected}, j, c] > 0 "
+        f"else exp(k[{heads.collected}, j, c])",
+        f"a[{q}, t, j] = sum(c, fq[{q}, t, c] * fk[{k}, j, c]){masked}",
+        f"total[{q}, t] = sum(j, a[{q}, t, j])",
+        f"p[{q}, t, j] = a[{q}, t, j] / total[{q}, t]" + (f" if total[{q}, t] > 0 else 0" if conditions else ""))
+    da = lines(
+        weights, f"dp[{q}, t, j] = sum(e, dy[{q}, t, e] * v[{k}, j, e])",
+        f"dot[{q}, t] = sum(e, dy[{q}, t, e] * y[{q}, t, e])",
+        f"da[{q}, t, j] = (dp[{q}, t, j] - dot[{q}, t]) / total[{q}, t]{masked}")
+    yield lines(weights, f"y[{q}, t, e] = sum(j, p[{q}, t, j] * v[{k}, j, e])")
+    yield lines(da, f"slope[{q}, t, c] = 1 if q[{q}, t, c] > 0 else fq[{q}, t, c]",
+                f"dq[{q}, t, c] = slope[{q}, t, c] * sum(j, da[{q}, t, j] * fk[{k}, j, c])")
+    yield lines(da, f"slope[{heads.collected}, j, c] = 1 if k[{heads.collected}, j, c] > 0 else fk[{heads.collected}, j, c]",
+                f"dk[{heads.collected}, j, c] = slope[{heads.collected}, j, c] * "
+                f"sum({heads.group}t, da[{sender}, t, j] * fq[{sender}, t, c])")
+    yield lines(weights, f"dv[{heads.collected}, j, e] = sum({heads.group}t, p[{sender}, t, j] * dy[{sender}, t, e])")
 
 
 def largest_score(op):

@@ -116,7 +116,7 @@ def part(op):
 
 @spells("concatenate")
 def concatenate(op):
-    """Several arrays, one after another along an axis."""
+    """Several arrays, one after another along an axis. One of them may be the same along another axis, such as all heads."""
     letters = list(AXES[:len(op.shape("y"))])
     axis = op.numbers["axis"]
     own = letters[axis]
@@ -125,10 +125,14 @@ def concatenate(op):
     for name in reversed(list(op.inputs)):
         end = start
         start -= op.shape(name)[axis]
-        term = name + index_of([*letters[:axis], f"{own} - {start}", *letters[axis + 1:]])
+        stretched = [place for place, size in enumerate(op.shape("y")) if place != axis and op.shape(name)[place] != size]
+        index = ["0" if place in stretched else letter for place, letter in enumerate(letters)]
+        term = name + index_of([*index[:axis], f"{own} - {start}", *index[axis + 1:]])
         text = f"{term} if {own} < {end} else {text}" if text else term
-        moved = [*letters[:axis], f"{own} + {start}", *letters[axis + 1:]]
-        yield f"d{name}{index_of(letters)} = dy{index_of(moved)}"
+        target = [OTHER_AXES[place] if place in stretched else letter for place, letter in enumerate(letters)]
+        moved = f"dy{index_of([*letters[:axis], f'{own} + {start}', *letters[axis + 1:]])}"
+        ranges = "".join(f"{letters[place]}, " for place in stretched)
+        yield f"d{name}{index_of(target)} = {f'sum({ranges}{moved})' if stretched else moved}"
     yield f"y{index_of(letters)} = {text}"
 
 
@@ -144,6 +148,21 @@ def stack(op):
         text = f"{term} if {own} == {at} else {text}" if text else term
         yield f"d{name}{index_of(letters)} = dy{index_of([*letters[:axis], str(at), *letters[axis:]])}"
     yield f"y{index_of([*letters[:axis], own, *letters[axis:]])} = {text}"
+
+
+@spells("product of heads")
+def product_of_heads(op):
+    """Each head times its own columns of one weight, or times their transpose."""
+    op.name(stop=op.numbers["start"] + op.shape("x" if op.numbers["transposed"] else "y")[-1])
+    if op.numbers["transposed"]:
+        yield "y[..., h, t, r] = sum(i, x[..., h, t, i] * weight[r, h * width + start + i])"
+        yield "dx[..., h, t, i] = sum(r, dy[..., h, t, r] * weight[r, h * width + start + i])"
+        term = "x[..., c // width, t, c % width - start] * dy[..., c // width, t, r]"
+    else:
+        yield "y[..., h, t, o] = sum(r, x[..., h, t, r] * weight[r, h * width + start + o])"
+        yield "dx[..., h, t, r] = sum(o, dy[..., h, t, o] * weight[r, h * width + start + o])"
+        term = "x[..., c // width, t, r] * dy[..., c // width, t, c % width - start]"
+    yield f"dweight[r, c] = sum(..., t, {term}) if start <= c % width and c % width < stop else 0"
 
 
 @spells("reshape")

@@ -2,14 +2,37 @@
 
 import numpy as np
 
-from ...layers import BinaryCrossEntropyLoss, CrossEntropyLoss
+from ...layers import BinaryCrossEntropyLoss, CrossEntropyLoss, ZLoss
 from .normalization import top_of_row
 from .writers import lines, spells
 
 
 @spells(CrossEntropyLoss)
 def cross_entropy(op):
-    loss = op.module
+    forward, loss, backward, gradient, else_zero = cross_entropy_of(op, op.module)
+    yield lines(forward, f"y = {loss}")
+    yield lines(backward, f"dlogits[..., v] = {gradient}{else_zero}")
+
+
+@spells(ZLoss)
+def z_loss(op):
+    """The terms of the cross-entropy inside, and those of log Z."""
+    forward, loss, backward, gradient, else_zero = cross_entropy_of(op, op.module.criterion)
+    op.name(c=op.module.coefficient)
+    log_z = "log_z[...] = log(total[...])"
+    if top_of_row(op.arrays["logits"], "logits"):
+        log_z = "log_z[...] = top[...] + log(total[...])"
+    only_counted = ", where=targets[...] != ignore_id" if else_zero else ""
+    yield lines(forward, log_z, f"y = {loss} + c * sum(..., log_z[...] ** 2{only_counted}) / count")
+    yield lines(backward, log_z, f"""
+        of_log_z[...] = dy * 2 * c * log_z[...] / count
+        dlogits[..., v] = {gradient} + of_log_z[...] * p[..., v]{else_zero}
+    """)
+
+
+def cross_entropy_of(op, loss):
+    """Returns the text of the lines before the loss, of the loss, of the lines before the gradient, of the gradient, and of what
+    makes it 0 where targets are ignored."""
     targets = op.arrays["targets"]
     counted = targets.size
     only_counted = else_zero = ""
@@ -27,9 +50,9 @@ def cross_entropy(op):
     if loss.label_smoothing:
         of_target = f"(1 - epsilon) * {of_target} + epsilon * mean(v, log_p[..., v])"
         q = "epsilon / V + (1 - epsilon if v == targets[...] else 0)"
-    yield lines(exponentials, log_p, f"y = -sum(..., {of_target}{only_counted}) / count")
-    yield lines(exponentials, f"p[..., v] = exp({z}) / total[...]", f"q[..., v] = {q}",
-                f"dlogits[..., v] = dy * (p[..., v] - q[..., v]) / count{else_zero}")
+    p_and_q = lines(exponentials, f"p[..., v] = exp({z}) / total[...]", f"q[..., v] = {q}")
+    return (lines(exponentials, log_p), f"-sum(..., {of_target}{only_counted}) / count",
+            p_and_q, "dy * (p[..., v] - q[..., v]) / count", else_zero)
 
 
 @spells(BinaryCrossEntropyLoss)

@@ -1,7 +1,7 @@
 """Formulas of the parts of current models that consist of no other components."""
 
-from ...layers import (Bias, ClassToken, Identity, Patches, SeparateSinusoids, SinkSoftmax, SoftCap, SymmetricWindow,
-                       UnitOffsetRMSNorm)
+from ...layers import (Bias, ClassToken, Identity, Patches, SeparateSinusoids, Sigmoid, SinkSoftmax, SinkWindow, SoftCap,
+                       SymmetricWindow, UnitOffsetRMSNorm)
 from .layers import position_of_token
 from .normalization import top_of_row
 from .writers import lines, spells
@@ -18,6 +18,12 @@ def soft_cap(op):
     op.name(cap=op.module.cap)
     yield "y[...] = cap * tanh(x[...] / cap)"
     yield "dx[...] = dy[...] * (1 - (y[...] / cap) ** 2)"
+
+
+@spells(Sigmoid)
+def sigmoid(op):
+    yield "y[...] = 1 / (1 + exp(-x[...]))"
+    yield "dx[...] = dy[...] * y[...] * (1 - y[...])"
 
 
 @spells(UnitOffsetRMSNorm)
@@ -87,3 +93,13 @@ def patches(op):
     op.name(p=p, q=q, columns=op.shape("x")[-1] // q)
     yield "y[..., n, k] = x[..., k // (p * q), n // columns * p + k // q % p, n % columns * q + k % q]"
     yield "dx[..., c, a, b] = dy[..., a // p * columns + b // q, (c * p + a % p) * q + b % q]"
+
+
+@spells(SinkWindow)
+def sink_window(op):
+    """The queries are the last tokens: query t is token t + before."""
+    T, S = op.shape("scores")[-2:]
+    op.name(before=S - T, window=op.module.window, sinks=op.module.num_sinks)
+    near = "t + before - j < window"
+    yield f"y[..., t, j] = scores[..., t, j] if j < sinks else (scores[..., t, j] if {near} else -inf)"
+    yield f"dscores[..., t, j] = dy[..., t, j] if j < sinks else (dy[..., t, j] if {near} else 0)"

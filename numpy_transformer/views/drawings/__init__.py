@@ -9,6 +9,9 @@ encoders.py, writing.py, decoding.py        what encoders, decoders and both tog
 tiles.py, machines.py, low_rank.py          attention in tiles; several machines; low-rank adaptation
 numbers.py                                  numbers of few bits
 guessing.py                                 tokens that are guessed and verified
+experts.py                                  which experts a token uses
+scores.py                                   where scores and logits are kept small
+sees_less.py                                windows, kept tokens and blocks of keys
 """
 
 import importlib
@@ -17,7 +20,7 @@ from ...texts import Message, render
 
 PLACES = {                                      # file -> its drawings
     "attention": ["library", "attention", "attention_backward"],
-    "heads": ["head_shapes", "grouped_queries"],
+    "heads": ["head_shapes", "grouped_queries", "latent_attention"],
     "masks": ["masks"],
     "layers": ["normalized_axes", "feed_forward"],
     "residual": ["residual_stream", "residual_stream_backward"],
@@ -35,6 +38,9 @@ PLACES = {                                      # file -> its drawings
     "low_rank": ["low_rank"],
     "numbers": ["small_numbers"],
     "guessing": ["guess_and_verify"],
+    "experts": ["experts"],
+    "scores": ["tame_scores"],
+    "sees_less": ["sees_less"],
 }
 
 

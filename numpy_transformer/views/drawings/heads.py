@@ -56,5 +56,29 @@ def grouped_queries(c):
         c.note(left + 1.5, -0.55, c.word("stored", n=2 * groups), va="top")
 
 
+def latent_attention(c):
+    """Left: keys and values of each head are made of c. Right: queries go to c, and so does their mean of it."""
+    for n, key in enumerate(("made", "absorbed")):
+        left = 6.3 * n
+        c.text(left + 2.3, 3.5, c.word(key), bold=True)
+        kept = [c.box(left + 1.75, 0.3, 1.6, 0.5, c.word("latent"), "key"), c.box(left + 3.75, 0.3, 0.8, 0.5, "kᴿ", "key", 0.5)]
+        c.panel(left + 2.55, 0.3, 3.6, 0.85)
+        c.note(left + 2.55, -0.3, c.word("kept"), va="top")
+        for head in range(4):
+            x = left + 0.55 + 1.2 * head
+            query = c.box(x, 2.75, 0.95, 0.5, f"q{subscript(head)}" + (" W$_\\mathrm{K}$ᵀ" if n else ""), "query")
+            if n:
+                c.arrow(query.bottom, (kept[0].x + 0.3 * (head - 1.5), kept[0].top[1]))
+                c.arrow(query.bottom, (kept[1].x + 0.15 * (head - 1.5), kept[1].top[1]), role="muted")
+                continue
+            pair = c.box(x, 1.6, 0.95, 0.5, f"k{subscript(head)}  v{subscript(head)}", "value")
+            c.arrow(query.bottom, pair.top)
+            c.arrow((kept[0].x + 0.3 * (head - 1.5), kept[0].top[1]), pair.bottom, role="parameter")
+        if n == 0:
+            c.note(left - 0.05, 1.0, c.word("by_up"), ha="left", role="parameter")
+            c.arrow((left + 4.05, kept[1].top[1]), (left + 4.05, 1.08), role="muted")
+            c.note(left + 4.2, 0.95, c.word("shared"), ha="left")
+
+
 def subscript(n):
     return "₀₁₂₃"[n]

@@ -99,12 +99,12 @@ def orthogonal_step(c):
     for _ in range(5):
         s = stages[-1]
         stages.append(a * s + b * s ** 3 + d * s ** 5)
-    left, right = c.box(0.4, 2.6, 0.75, 2.0, "U", "muted"), c.box(11.55, 2.6, 0.75, 2.0, "Vᵀ", "muted")
+    left, right = c.box(0.4, 2.6, 0.7, 2.0, "U", "muted"), c.box(10.85, 2.6, 0.7, 2.0, "Vᵀ", "muted")
     areas = []
     for n, numbers in enumerate(stages):
         digits = 1 if n == 0 else 3
         shades = [[float(min(s, 1.2)) * 0.45] for s in numbers]
-        areas.append(c.cells(1.75 + 1.42 * n, 2.6, 4, 1, "muted" if n == 0 else "weight", size=0.5, width=0.9,
+        areas.append(c.cells(1.65 + 1.33 * n, 2.6, 4, 1, "muted" if n == 0 else "weight", size=0.5, width=0.85,
                              values=[[number(s, digits)] for s in numbers], shades=[[0.2]] * 4 if n == 0 else shades))
     for n, (before, after) in enumerate(zip(areas, areas[1:])):
         c.arrow(before.right, after.left)
@@ -114,4 +114,4 @@ def orthogonal_step(c):
     c.brace((areas[2].left[0], 3.75), (areas[6].right[0], 3.75), c.word("iterations"), "above")
     c.note(left.x, 1.35, c.word("kept"))
     c.note(right.x, 1.35, c.word("kept"))
-    c.note(6.0, 0.85, f"p(s) = {number(a, 4)} s − {number(-b, 4)} s³ + {number(d, 4)} s⁵")
+    c.note(5.6, 0.85, f"p(s) = {number(a, 4)} s − {number(-b, 4)} s³ + {number(d, 4)} s⁵")

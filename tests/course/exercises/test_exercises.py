@@ -143,7 +143,7 @@ def test_there_are_as_many_as_the_readme_says():
     kinds = [exercise.kind for exercise in EXERCISES]
     assert kinds.count("write") >= 30 and sum(exercise.is_class for exercise in EXERCISES) >= 4
     assert kinds.count("predict") >= 3 and kinds.count("find the bug") >= 3 and kinds.count("explain") >= 2
-    assert kinds.count("question") == 9 and len(EXERCISES) == 98
+    assert kinds.count("question") == 9 and len(EXERCISES) == 111
     assert sum(len(exercise.mistakes) for exercise in EXERCISES) > 1000
 
 
