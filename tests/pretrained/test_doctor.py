@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
+from helpers.small_checkpoints import SIZES, SMALL
 from helpers.small_languages import LENGTH, OPTIONS, VOCAB, check_arguments, small_model
 
 from numpy_transformer.layers.lora import add_lora
 from numpy_transformer.models import SequenceClassifier, TextEncoder
 from numpy_transformer.module import Parameter
-from numpy_transformer.pretrained import Origin
+from numpy_transformer.pretrained import Origin, load_pretrained
 from numpy_transformer.pretrained.conversion_checks import diagnose
 from numpy_transformer.pretrained.conversion_checks.losses import (cross_entropies, hidden_spans, make_task,
                                                                    token_losses, windows)
@@ -56,6 +57,29 @@ def test_every_change_does_something_and_is_taken_back_exactly(kind):
             key: value for key, value in before.items() if key[1] != "weights"}, change.done
     np.testing.assert_array_equal(token_losses(model, task)[0], loss)
     assert set(unseen) <= {"eps of the norms", "padding"}
+
+
+@pytest.mark.parametrize("name", [
+    name if name in ("gemma3", "gpt_neox", "mixtral") else pytest.param(name, marks=pytest.mark.slow)
+    for name in SIZES if name not in ("gpt2", "llama", "bert", "t5", "vit")])
+def test_every_change_of_a_current_family_is_taken_back_exactly(name):
+    """Norms behind Linears, a part of each head that rotates, two kinds of rotary positions, experts, latent attention."""
+    model = load_pretrained(SMALL / name, np.float64)
+    ids = np.random.default_rng(3).integers(3, 18, 60)
+    task = make_task(model, ids, mask_id=4, end_id=2)
+    token_losses(model, task)
+    before = objects_and_numbers(model)
+    loss = token_losses(model, task)[0]
+    seen = set()
+    for change in changes_of(model):
+        with change.made():
+            if not np.array_equal(token_losses(model, task)[0], loss):
+                seen.add(change.topic)
+        after = objects_and_numbers(model)
+        kept = [key for key in before if key[1] not in ("weights", "chosen")]       # those are of the latest forward
+        assert after.keys() == before.keys() and all(after[key] == before[key] for key in kept), change.done
+    np.testing.assert_array_equal(token_losses(model, task)[0], loss)
+    assert len(seen) > 8, seen
 
 
 @pytest.mark.parametrize("kind", slow_but("gpt2"))
