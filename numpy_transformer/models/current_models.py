@@ -144,7 +144,9 @@ def gpt_oss(s: Any) -> dict[str, Any]:
     types = ["sliding_attention" if number % 2 == 0 else "full_attention" for number in range(s.num_layers)]
     return common(s) | {"model_type": "gpt_oss", "head_dim": s.d_head, "rms_norm_eps": 1e-5, "sliding_window": s.window,
                         "layer_types": types, "num_local_experts": s.num_experts, "num_experts_per_tok": s.experts_per_token,
-                        "attention_bias": True, "swiglu_limit": 7.0, "rope_theta": 150_000.0}
+                        "attention_bias": True, "swiglu_limit": 7.0, "rope_theta": 150_000.0,
+                        "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
+                                         "truncate": False, "original_max_position_embeddings": max(1, s.max_len // 32)}}
 
 
 @entry("deepseek-v3", "DeepseekV3ForCausalLM", SIZES | EXPERTS, "DeepSeek-AI 2024, section 2.1")

@@ -61,4 +61,5 @@ def config_of(name: str, sizes: dict[str, Any]) -> dict[str, Any]:
     check_positive(**{size: value for size, value in vars(s).items() if value is not None})
     check_divides("d_model", s.d_model, "num_heads", s.num_heads)
     s.d_head = s.d_model // s.num_heads
-    return {"architectures": [chosen.architecture], **chosen.config(s)}
+    tokens = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}        # a small vocabulary lacks the usual ones
+    return {"architectures": [chosen.architecture], **tokens, **chosen.config(s)}

@@ -58,6 +58,19 @@ def test_each_preset_is_saved_and_read_as_its_family_is(name, tmp_path):
     assert json.loads((tmp_path / "folder" / "config.json").read_text())["architectures"] == [PRESETS[name].architecture]
 
 
+@pytest.mark.slow
+@every_preset
+def test_transformers_reads_a_preset(name, tmp_path):
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    model = nt.preset(name, rng=2).eval()
+    save_pretrained(model, tmp_path / "folder")
+    theirs = getattr(transformers, PRESETS[name].architecture).from_pretrained(tmp_path / "folder").eval()
+    text = ids((2, 9))
+    with torch.no_grad():
+        logits = theirs(torch.tensor(text)).logits.numpy()
+    assert abs(model(text) - logits).max() < 1e-4 * abs(logits).max()
+
+
 @every_preset
 def test_sizes_can_be_given(name):
     assert inspect.signature(nt.preset).parameters.keys() == {"name", "rng", "sizes"}
