@@ -337,7 +337,8 @@ mean, error = compared("latent, 12 + 4", "latent, 8 + 8")
 claim("with a rotary key of half the width, the loss is higher", mean > 3 * error)
 compared("latent, 12 + 4", "one key head")
 compared("latent, 24 + 8", "2 groups")
-compared("latent, 24 + 8", "4 heads")
+for name in ("latent, 24 + 8", "latent, 8 + 8"):
+    compared(name, "4 heads")
 picture = Figure(figsize=(8, 4.2), layout="constrained")
 axes = picture.subplots()
 for place, (name, runs) in enumerate(losses.items()):
@@ -352,7 +353,7 @@ figure("losses", picture)
 # At 16 numbers, 8 + 8 is clearly better than one key head, and the number of weights alone is not the reason. But
 # 12 + 4 has lost this advantage: how the numbers are divided matters as much as the kind of attention. At 32 numbers
 # the mean difference is about as large as its standard error, so nothing can be concluded. DeepSeek-V2 reports more:
-# latent attention was better than *multi-head* attention. This did not reproduce here, where the models are tiny.
+# latent attention was better than *multi-head* attention. That did not reproduce here, with models this small.
 #
 # ## Exercises
 #

@@ -54,7 +54,7 @@ def latent_attention(graph, call, scope, inputs):
             dup = np.zeros((part.d_latent, H, up.array.shape[1] // H))
             dup[..., start:start + w.shape[-1]] = dw.reshape(-1, *w.shape).sum(0).swapaxes(0, 1)
             return {"x": dy @ (w if transposed else w.mT), "weight": dup.reshape(up.array.shape)}
-        return enter("product of heads", {"x": x, "weight": up}, backward, array, start=start,
+        return enter("head product", {"x": x, "weight": up}, backward, array, start=start,
                      width=up.array.shape[1] // H, transposed=int(transposed))
 
     query, down, norm, rotary_key, *between = call.children[:-2]

@@ -93,7 +93,7 @@ def result_of(op):
         return (np.stack if op.kind == "stack" else np.concatenate)(parts, op.numbers["axis"])
     if op.kind == "slice":
         return arrays["x"].take(range(op.numbers["start"], op.numbers["stop"]), op.numbers["axis"])
-    if op.kind == "product of heads":
+    if op.kind == "head product":
         x, start, of_heads = arrays["x"], op.numbers["start"], np.split(arrays["weight"], arrays["x"].shape[1], -1)
         if op.numbers["transposed"]:
             return np.stack([x[:, h] @ w[:, start:start + x.shape[-1]].T for h, w in enumerate(of_heads)], 1)
@@ -107,8 +107,6 @@ def result_of(op):
         return np.stack(np.split(x, shape[-2], -1), -2)
     if op.label == "join heads":
         return np.concatenate([x[..., head, :] for head in range(x.shape[-2])], -1)
-    assert (op.kind, x.ndim - len(shape)) == ("reshape", 1)
-    return x[..., 0]
     assert op.kind == "reshape"
     return x[..., 0] if x.ndim == len(shape) + 1 else x[:, None]        # a single class, or what all heads share
 

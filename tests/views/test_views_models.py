@@ -137,6 +137,16 @@ def test_the_encoder_stands_left_and_inputs_below():
     column = ["target", "target_embedding", "target_positions", "decoder", "output", "logits"]
     assert column == sorted(column, key=lambda name: places[name][1])
 
+def test_latent_attention_has_three_ways_side_by_side_from_x_to_the_scores():
+    model = nt.LatentAttention(12, 3, 8, 5, 4, rotary=nt.RotaryEmbedding(4), rng=0)
+    texts = [(text.get_text(), *text.get_position()) for text in architecture(model).axes[0].texts]
+    x = {name: left for name, left, _ in texts}
+    y = {name: height for name, _, height in texts}
+    assert x["query"] < x["down"] == x["norm"] == x["up"] < x["rotary_key"]
+    assert y["query"] == y["down"] == y["rotary_key"] < y["norm"] < y["up"] < y["attention"] < y["output"]
+    assert sorted(left for name, left, _ in texts if name == "rotary") == [x["query"], x["rotary_key"]]
+    assert sum(name == "x" for name, _, _ in texts) == 3
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cross_attention", quick(1, [True, False]))

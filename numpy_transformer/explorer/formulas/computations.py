@@ -150,8 +150,8 @@ def stack(op):
     yield f"y{index_of([*letters[:axis], own, *letters[axis:]])} = {text}"
 
 
-@spells("product of heads")
-def product_of_heads(op):
+@spells("head product")
+def head_product(op):
     """Each head times its own columns of one weight, or times their transpose."""
     op.name(stop=op.numbers["start"] + op.shape("x" if op.numbers["transposed"] else "y")[-1])
     if op.numbers["transposed"]:
