@@ -6,8 +6,8 @@ import re
 import signal
 import subprocess
 import sys
-import zipfile
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
