@@ -138,7 +138,8 @@ for g, text, same in ((np.ones(d), "with γ = 1, norm and rotation can change pl
 # again. ONNX, the standard for exchanging models, had this order until it was reported as a bug in 2026.
 
 # %% What the cap does to numbers, to gradients, and to a mask
-predict("A cap of 50 turns the score 10 into which number, at least? Use the bound (two decimals).", round(10 - 1000 / 7500, 2),
+predict("A cap of 50 turns the score 10 into which number, at least? Use the bound (two decimals).",
+        round(10 - 1000 / 7500, 2),
         why="It loses at most 10³ / (3 · 50²) = 0.13, so at least 9.87 remain. The true value is 9.87, too.")
 x = np.array([0.5, 2.0, 5.0, 10.0, 50.0, 500.0])
 cap = nt.SoftCap(50.0)
