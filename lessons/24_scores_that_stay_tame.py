@@ -109,17 +109,18 @@ claim("nt.PerHead returns this y and this dx",
 claim("the gradient is orthogonal to each query",
       abs((dheads * heads).sum(-1)).max() < 1e-6 * abs(dheads * heads).max())
 first = 1000 * x * (np.arange(H * d) < d) + x                       # the first head is a thousand times as large
-for name, norm, holds in (("of each head", nt.PerHead(nt.RMSNorm(d)), True),
-                          ("of all heads together", nt.RMSNorm(H * d), False)):
+for norm, text, holds in ((nt.PerHead(nt.RMSNorm(d)), "norms of each head keep all scores within √d", True),
+                          (nt.RMSNorm(H * d), "norms of all heads together do not", False)):
     normed = norm.astype(np.float64)(first).reshape(T, H, d).swapaxes(0, 1)
     largest = abs(normed @ normed.mT / math.sqrt(d)).max()
-    claim(f"a norm {name} keeps all scores within √d: {holds}", (largest <= math.sqrt(d) + 1e-9) == holds,
+    claim(text, (largest <= math.sqrt(d) + 1e-9) == holds,
           f"the largest is {largest:.2f}, √d = {math.sqrt(d):.2f}")
 rope = nt.RotaryEmbedding(d).astype(np.float64).eval()
-for g, same in ((np.ones(d), True), (gamma, False)):
+for g, text, same in ((np.ones(d), "with γ = 1, norm and rotation can change places", True),
+                      (gamma, "with another γ they cannot", False)):
     per_head.norm.gamma.data = g
     before, after = rope(per_head.norm(x[:, :d])), per_head.norm(rope(x[:, :d]))
-    claim(f"norm and rotation can change places: {same}", (relative_error(before, after) < 1e-6) == same)
+    claim(text, (relative_error(before, after) < 1e-6) == same)
 
 # %% [markdown]
 # ## 3. Soft caps
@@ -137,7 +138,8 @@ for g, same in ((np.ones(d), True), (gamma, False)):
 # again. ONNX, the standard for exchanging models, had this order until it was reported as a bug in 2026.
 
 # %% What the cap does to numbers, to gradients, and to a mask
-predict("A cap of 50 turns the score 10 into which number, at least? Use the bound (two decimals).", 10 - 1000 / 7500,
+predict("A cap of 50 turns the score 10 into which number, at least? Use the bound (two decimals).",
+        round(10 - 1000 / 7500, 2),
         why="It loses at most 10³ / (3 · 50²) = 0.13, so at least 9.87 remain. The true value is 9.87, too.")
 x = np.array([0.5, 2.0, 5.0, 10.0, 50.0, 500.0])
 cap = nt.SoftCap(50.0)

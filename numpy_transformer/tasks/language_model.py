@@ -4,11 +4,12 @@ import numpy as np
 
 from ..data import TextWindows, builtin_text, read_text
 from ..data.stories import story
+from ..layers import ZLoss
 from ..layers.normalization import NORMS
 from ..models import CausalLanguageModel
 from ..models.current_models import DECODERS
 from . import model_settings as model
-from .settings import FINE_TUNE, LORA, Setting, choice, count_setting, make_training_settings, switch
+from .settings import FINE_TUNE, LORA, Setting, choice, count_setting, make_training_settings, rate_setting, switch
 from .task import Task, sha256
 
 PRESET_SIZES = "d_model", "num_heads", "num_layers", "d_ff"
@@ -38,9 +39,10 @@ class LanguageModelTask(Task):
         switch("bias", False, "biases in linear layers and in LayerNorm"),
         switch("tie", True, "use the transposed embedding as the output layer"),
         model.init("gpt2"), *model.start_settings()]
-    training_settings = make_training_settings(
+    training_settings = [*make_training_settings(
         batch_size=8, steps=800, lr=5e-3, min_lr=2.5e-4, warmup=80, schedule="cosine", beta2=0.98, eps=1e-8,
-        weight_decay=0.1, label_smoothing=0.0)
+        weight_decay=0.1, label_smoothing=0.0),
+        rate_setting("z_loss", 0.0, "adds this number times the mean of the squared log Z to the loss, as in PaLM, which has 1e-4")]
     configurations = {"small": {}, "stories": dict(
         stories=20_000, tokenizer="word", context=160, init="xavier", batch_size=16, steps=4000, lr=4e-3, min_lr=2e-4,
         warmup=400, validate_every=500), "nanogpt-cpu": dict(
@@ -79,6 +81,11 @@ class LanguageModelTask(Task):
         self.report = []
         self.description = (f"{len(text):,} characters of {source}, "
                             f"{len(ids):,} tokens, of which nine tenths are the training set")
+
+    def training_criterion(self):
+        criterion = super().training_criterion()
+        coefficient = self.settings.get("z_loss")           # older runs have no such setting
+        return ZLoss(criterion, coefficient) if coefficient else criterion
 
     def model_config(self):
         s = self.settings

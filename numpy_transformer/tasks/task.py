@@ -155,11 +155,15 @@ class Task:
     def make_criterion(self, label_smoothing=0.0):
         return CrossEntropyLoss(label_smoothing)
 
+    def training_criterion(self):
+        """Returns the loss to train with; `make_criterion()` is the one to validate with."""
+        return self.make_criterion(self.settings["label_smoothing"])
+
     def make_trainer(self, model, comm=None):
         """Returns the Trainer that the settings describe; weight decay acts on matrices only."""
         s = self.settings
         optimizer = self.make_optimizer(model)
-        return Trainer(model, self.make_criterion(s["label_smoothing"]), optimizer, self.make_schedule(optimizer),
+        return Trainer(model, self.training_criterion(), optimizer, self.make_schedule(optimizer),
                        clip=s["clip"] or None, accumulate=s["accumulate"], workers=s["workers"], comm=comm)
 
     def make_optimizer(self, model):

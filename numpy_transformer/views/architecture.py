@@ -12,18 +12,20 @@ from .boxes import FONT, GAP, SIDE, TITLE, Box, Painter, box_size, pack, text_wi
 COLOR_KINDS = {                                     # pattern in a class name -> key of boxes.COLORS
     "block": "block", "attention(?!decoder)": "attention", "linear|unembedding": "linear", "embedding|position": "embedding",
     "norm": "norm", "feedforward|swiglu|mlp|mixtureofexperts": "feed-forward"}
-UNLISTED = ("Dropout", "Softmax", "Identity", "ScaledDotProductAttention", "GroupedAttention", "RescaledAttention")     # in a box
+# left out of the list of parts in a box
+UNLISTED = ("Dropout", "Softmax", "Identity", "ScaledDotProductAttention", "GroupedAttention", "RescaledAttention")
 HEADS = [["query", "rotary"], ["key", "rotary"], ["value"]]
 SIDE_BY_SIDE = {"MultiHeadAttention": HEADS, "SelfAttention": HEADS, "CrossAttention": HEADS,
                 "LatentAttention": [["query", "rotary"], ["down", "norm", "up"], ["rotary_key", "rotary"]],
                 "SwiGLU": [["gate", "activation"], ["up"]], "GatedSelfAttention": [["attention"], ["gate", "activation"]],
                 "ParallelBlock": [["norm1", "attention"], ["norm2", "feed_forward"]]}
-JOINED = {"SwiGLU": 0, "GatedSelfAttention": 0, "ParallelBlock": 1}        # class -> how its columns meet: 0 product, 1 sum with x
-FORKS = "GatedSelfAttention", "ParallelBlock"                               # one input is led to both columns
+JOINED = {"SwiGLU": 0, "GatedSelfAttention": 0, "ParallelBlock": 1}     # how the columns meet: 0 in a product, 1 in a sum with x
+FORKS = "GatedSelfAttention", "ParallelBlock"                           # one input is led to both columns
 BLOCKS = ("Block", "CrossBlock")
 PUBLIC_NAMES = {"CrossAttentionBlock": "DecoderBlock", "CrossAttentionDecoder": "Decoder"}      # the constructor's name
 KNOWN_FORWARDS = (*SIDE_BY_SIDE, *BLOCKS, "FeedForward", "Stack", "CrossStack", "LanguageModel",
-                  "Sequential", "NormedLinear", "PerHead", "EncoderDecoder", "TextEncoder", "SequenceClassifier", "TokenClassifier", "Router", "SoftmaxRouter")
+                  "Sequential", "NormedLinear", "PerHead", "EncoderDecoder", "TextEncoder", "SequenceClassifier",
+                  "TokenClassifier", "Router", "SoftmaxRouter")
 
 
 def architecture(model, title=None):
@@ -250,8 +252,9 @@ def expert_lines(mixture):
 
 
 def listed_parts(part):
-    """(name, module or parameter) of a part's attributes. In place of an attention of several heads in it come its own parts, and
-    after an attention of q, k and v come its score changes."""
+    """(name, module or parameter) of a part's attributes. In place of an attention of several heads in it come its own parts.
+    After an attention of q, k and v come its score changes.
+    """
     for key, inner in parts(part):
         if is_a(inner, "MultiHeadAttention"):
             yield from listed_parts(inner)

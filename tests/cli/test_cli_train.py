@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -367,6 +368,8 @@ def test_the_options_of_the_beam_reach_it(capsys, folder, monkeypatch):
     (["--weight-decay", 0.3], lambda t: t.optimizer.weight_decay == 0.3
         and all(p.data.ndim > 1 for p in t.optimizer.decay) and len(t.optimizer.decay) < len(t.parameters)),
     (["--label-smoothing", 0.2], lambda t: t.criterion.label_smoothing == 0.2),
+    (["--z-loss", 0.01, "--label-smoothing", 0.2],
+     lambda t: (t.criterion.coefficient, t.criterion.criterion.label_smoothing) == (0.01, 0.2)),
     (["--schedule", "constant", "--lr", 0.03], lambda t: t.schedule.lr == 0.03 and t.schedule.warmup == 2),
     (["--schedule", "noam", "--factor", 3], lambda t: t.schedule.scale == pytest.approx(3 / 8 ** 0.5)),
     (["--schedule", "wsd", "--min-lr", 1e-7],
@@ -502,7 +505,10 @@ def test_lines_that_cannot_be_used_are_counted_and_reported(capsys, folder, tmp_
 def test_a_damaged_run_is_refused_by_every_command(capsys, folder, tmp_path):
     data = (folder / "lm.npz").read_bytes()
     path = tmp_path / "damaged.npz"
-    for damaged in (data[:-100], data[:len(data) // 2] + b"\x00" * 9 + data[len(data) // 2 + 9:], b""):
+    with zipfile.ZipFile(folder / "lm.npz") as archive:
+        place = archive.getinfo("model/decoder.blocks.0.feed_forward.gate.weight.npy").header_offset + 300      # in its numbers
+    inverted = bytes(255 - byte for byte in data[place:place + 9])
+    for damaged in (data[:-100], data[:place] + inverted + data[place + 9:], b""):
         path.write_bytes(damaged)
         for command in (["generate"], ["evaluate"], ["info"], ["train", "lm", "--resume", "--out"]):
             assert "damaged" in refused(capsys, *command, path)

@@ -24,7 +24,7 @@ LANGUAGE_MODEL = EVERYWHERE | dict(
     text=None, stories=None, tokenizer="char", vocab_size=1256, preset=None, d_model=96, num_layers=3, d_ff=256, context=64,
     num_kv_heads=None,
     dropout=0.0, norm_layer="rms", activation="swiglu", positions="rotary", attention="plain", bias=False, tie=True,
-    init="gpt2", steps=800, batch_size=8, lr=5e-3, min_lr=2.5e-4, warmup=80, weight_decay=0.1)
+    init="gpt2", steps=800, batch_size=8, lr=5e-3, min_lr=2.5e-4, warmup=80, weight_decay=0.1, z_loss=0.0)
 PAPER_2017 = EVERYWHERE | dict(
     tokenizer="bpe", vocab_size=4000, too_long="drop", d_model=128, num_layers=3, d_ff=512, dropout=0.1,
     activation="relu", positions="sinusoidal", tie=False, init="xavier", steps=4000, schedule="noam", lr=1e-3,
