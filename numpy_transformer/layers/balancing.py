@@ -44,10 +44,12 @@ class BalancedRouter(Module):
 
     @property
     def num_experts(self) -> int:
+        """How many experts the router chooses from."""
         return self.router.num_experts
 
     @property
     def chosen(self) -> np.ndarray | None:
+        """The experts of each token in the latest forward, (N, k)."""
         return self.router.chosen
 
     def forward(self, x: np.ndarray) -> np.ndarray:
@@ -90,6 +92,7 @@ class BiasBalancing:
         self.rate = rate
 
     def step(self) -> None:
+        """Moves the correction of each router by one step."""
         for router in self.routers:
             counts = tokens_per_expert(router)
             router.correction.data += self.rate * np.sign(counts.mean() - counts)
