@@ -32,6 +32,11 @@ def named_parts(root: Any) -> list[tuple[str, Any]]:
     return parts
 
 
+def parts_with_loss(root: Any) -> list[Any]:
+    """Returns the modules below root that add the gradient of a loss of their own in backward, their `auxiliary_loss`."""
+    return [part for _, part in named_parts(root) if is_module(part) and hasattr(part, "auxiliary_loss")]
+
+
 def is_module(part: Any) -> bool:
     """Returns True for a Module, and for any other object that has the methods forward and backward."""
     if isinstance(part, type) or not hasattr(part, "__dict__"):

@@ -4,8 +4,8 @@ import numpy as np
 
 from ..layers import BinaryCrossEntropyLoss, CrossEntropyLoss, MixtureOfExperts, ZLoss, tokens_per_expert
 from ..models import LanguageModel, EncoderDecoder
+from ..tree import parts_with_loss
 from .check import as_tuple, check, expect, expect_close, prepared, upstream
-from .gradcheck import parts_with_loss
 
 LOSSES = (CrossEntropyLoss, BinaryCrossEntropyLoss, ZLoss)
 

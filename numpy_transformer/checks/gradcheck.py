@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..module import is_frozen, is_module, is_parameter, named_parts
+from ..tree import parts_with_loss
 from .report import GradcheckReport, GradcheckRow
 
 CENTRAL_STEP = 1e-5                     # near eps^(1/3), where truncation and rounding errors are equally large
@@ -299,11 +300,6 @@ class OwnLosses:
         if id(module) not in self.found:
             self.found[id(module)] = module, parts_with_loss(module)
         return [part.auxiliary_loss for part in self.found[id(module)][1]]
-
-
-def parts_with_loss(module):
-    """Returns the parts of a module that add the gradient of a loss of their own in backward."""
-    return [part for _, part in named_parts(module) if is_module(part) and hasattr(part, "auxiliary_loss")]
 
 
 def generators(module):

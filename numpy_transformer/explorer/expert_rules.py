@@ -99,8 +99,10 @@ def mixture(graph, call, scope, inputs):
     """Rows are picked for each expert, and the results, times their gates, are added to the rows that they belong to."""
     part = call.module
     first, *others = call.children
+    rows, shape = inputs["x"], inputs["x"].array.shape
+    if len(shape) != 2:
+        rows = add_computation(graph, scope, "reshape", {"x": rows}, lambda dy: {"x": dy.reshape(shape)}, first.inputs["x"])
     g, = graph.visit_child(first, scope)
-    rows = graph.latest[id(first.inputs["x"])]
     tokens_of = [np.flatnonzero(gates) for gates in g.array.T]
     used = [e for e, tokens in enumerate(tokens_of) if tokens.size]
     slots = {"g": g}

@@ -8,9 +8,9 @@ import copy
 
 import numpy as np
 
-from ..checks.gradcheck import parts_with_loss
 from ..layers import CrossEntropyLoss
 from ..module import Module, Parameter, is_module, is_parameter, named_parts
+from ..tree import parts_with_loss
 from .calls import Copies, Wrapped
 from .wording import sentence
 

@@ -13,7 +13,7 @@ from .wording import sentence
 
 def handle_of(value, graph):
     """Returns how a value can be changed: a tuple that Rerun understands, or None if it has no numbers to change."""
-    if value.array.dtype.kind != "f" or value.kind == "loss":
+    if value.array.dtype.kind != "f" or value.array.ndim == 0:          # a loss
         return None
     if value.parameter is not None:
         return ("parameter",)

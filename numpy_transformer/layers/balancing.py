@@ -21,13 +21,15 @@ class BalancedRouter(Module):
     This loss does not go into the output, so `backward` is not the gradient of the output's loss alone: it adds the
     gradient of `auxiliary_loss`. A training loop therefore needs nothing new, and its loss does not contain this one.
     `gradcheck` adds the `auxiliary_loss` of every part to what it differentiates. The part that is added does not depend
-    on dg: if a step adds up the gradients of n batches, divide the coefficient by n.
+    on dg, so if the loss is multiplied by a number before backward, set `loss_scale` to this number. The Trainer does so for
+    each part of a batch: a step then has the mean of their balancing losses, weighted by the targets that they count.
 
     Parameters:
         router : Router, or another component with a Linear `linear` for the logits, which keeps `chosen`
         coefficient : float (0.01)
     Shape: x (N, d_model) -> g (N, E); `chosen` (N, k) as in the router, and `auxiliary_loss`, the loss of the latest forward
-    Backward: dlogits = softmax backward of coefficient E f / N,   dx = router backward of dg + linear backward of dlogits
+    Backward: dlogits = loss_scale (1) times softmax backward of coefficient E f / N,   dx = router backward of dg + linear
+        backward of dlogits
     Source: Fedus, Zoph and Shazeer 2021 (Switch), equations 4 to 6, where k = 1; the idea: Lepikhin et al. 2020 (GShard),
         section 2.2; f as a share of the choices: Dai et al. 2024 (DeepSeekMoE), section 3.3.
     """
@@ -38,13 +40,16 @@ class BalancedRouter(Module):
         self.softmax = Softmax()
         self.coefficient = coefficient
         self.auxiliary_loss = 0.0
+        self.loss_scale = 1.0
 
     @property
     def num_experts(self) -> int:
+        """How many experts the router chooses from."""
         return self.router.num_experts
 
     @property
     def chosen(self) -> np.ndarray | None:
+        """The experts of each token in the latest forward, (N, k)."""
         return self.router.chosen
 
     def forward(self, x: np.ndarray) -> np.ndarray:
@@ -58,7 +63,7 @@ class BalancedRouter(Module):
 
     def backward(self, dg: np.ndarray) -> np.ndarray:
         dp = self.recall()
-        dx = self.router.linear.backward(self.softmax.backward(dp))
+        dx = self.router.linear.backward(self.softmax.backward(self.loss_scale * dp))
         return dx + self.router.backward(dg)
 
     def extra_repr(self) -> str:
@@ -87,6 +92,7 @@ class BiasBalancing:
         self.rate = rate
 
     def step(self) -> None:
+        """Moves the correction of each router by one step."""
         for router in self.routers:
             counts = tokens_per_expert(router)
             router.correction.data += self.rate * np.sign(counts.mean() - counts)

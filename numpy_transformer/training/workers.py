@@ -22,6 +22,7 @@ import numpy as np
 from ..module import is_frozen
 from ..parameter import forget_grad
 from ..threads import set_blas_threads
+from ..tree import parts_with_loss
 
 PATIENCE = 0.002                                # seconds of busy waiting
 
@@ -35,6 +36,7 @@ class Replica:
         self.all_parameters = model.parameters()
         self.parameters = model.parameters(trained=True)
         self.frozen = self.find_frozen()
+        self.own_losses = parts_with_loss(model)
         holders_by_id: dict[int, list] = {}             # {id of a generator: list of the (module, key) that hold it}
         for module in self.modules:
             for key, value in vars(module).items():
@@ -103,8 +105,21 @@ class Replica:
             targets += self.criterion.count
             if not math.isfinite(loss):
                 break
-            self.model.backward(self.criterion.backward(1.0 if mean else float(self.criterion.count)))
+            scale = 1.0 if mean else float(self.criterion.count)
+            with self.scaled_losses(scale):
+                self.model.backward(self.criterion.backward(scale))
         return total, targets
+
+    @contextlib.contextmanager
+    def scaled_losses(self, scale):
+        """Multiplies the losses that parts of the model add themselves by the factor of the criterion's loss."""
+        for part in self.own_losses:
+            part.loss_scale = scale
+        try:
+            yield
+        finally:
+            for part in self.own_losses:
+                part.loss_scale = 1.0
 
 
 class ThreadWorker:

@@ -7,8 +7,9 @@ import pytest
 
 import numpy_transformer as nt
 from numpy_transformer.checks.check import expect_close
-from numpy_transformer.checks.gradcheck import is_float, parts_with_loss
+from numpy_transformer.checks.gradcheck import is_float
 from numpy_transformer.checks.registry import CHECKS, OPTIMIZER_SAMPLES, SAMPLES
+from numpy_transformer.tree import parts_with_loss
 
 every_component = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 EVERYWHERE = {"gradient check", "arguments unchanged", "results are not overwritten", "saved values released", "forget",

@@ -187,6 +187,46 @@ def test_balance_is_the_entropy_of_the_shares(counts, balance):
 
 # --- with the rest of the package
 
+@pytest.mark.parametrize("workers, accumulate", [(1, 2), (2, 1)])
+def test_a_step_of_several_parts_has_the_weighted_mean_of_their_balancing_losses(workers, accumulate):
+    """The gradients are those of sum of n_i (loss_i + balancing loss_i) / sum of n_i, where part i counts n_i targets."""
+    balanced = nt.BalancedRouter(nt.Router(8, 4, 2, rng=0), 5.0)
+    model = nt.CausalLanguageModel(11, 8, 2, 1, max_len=6, rng=0)
+    model.decoder.blocks[0].feed_forward = nt.MixtureOfExperts(balanced, [nt.SwiGLU(8, 5, rng=n) for n in range(4)])
+    model.astype(np.float64)
+    rng = np.random.default_rng(1)
+    texts, targets = rng.integers(1, 11, (4, 6)), rng.integers(1, 11, (4, 6))
+    targets[0, 1:] = 0                                      # ignored
+    parts = [((texts[rows],), targets[rows]) for rows in (slice(0, 2), slice(2, 4))]
+    wanted, criterion = 0, nt.CrossEntropyLoss(ignore_id=0)
+    for (ids,), labels in parts:
+        model.zero_grad()
+        criterion(model(ids), labels)
+        model.backward(criterion.backward())
+        wanted += criterion.count / np.count_nonzero(targets) * balanced.router.linear.weight.grad
+    before = balanced.router.linear.weight.data.copy()
+    trainer = nt.Trainer(model, criterion, nt.SGD(model.parameters(), 0.1), accumulate=accumulate, workers=workers)
+    trainer.step(parts if accumulate == 2 else [((texts,), targets)])
+    np.testing.assert_allclose((before - balanced.router.linear.weight.data) / 0.1, wanted, rtol=1e-9, atol=1e-12)
+    assert balanced.loss_scale == 1
+
+
+def test_corrections_that_change_reach_all_workers():
+    """Two workers choose the experts that one worker chooses, also after steps of BiasBalancing."""
+    def weights(workers):
+        model = nt.CausalLanguageModel(11, 8, 2, 1, max_len=6, rng=0)
+        router = nt.SigmoidRouter(8, 4, 2, rng=0)
+        model.decoder.blocks[0].feed_forward = nt.MixtureOfExperts(router, [nt.SwiGLU(8, 5, rng=n) for n in range(4)])
+        trainer = nt.Trainer(model.astype(np.float64), nt.CrossEntropyLoss(), nt.SGD(model.parameters(), 0.1), workers=workers)
+        for step in range(3):
+            ids = np.random.default_rng(step).integers(1, 11, (4, 6))
+            trainer.step([((ids,), ids)])
+            router.correction.data += np.array([0.5, -0.5, 0, 0])
+        return router.linear.weight.data
+
+    np.testing.assert_allclose(weights(2), weights(1), rtol=1e-9, atol=1e-12)
+
+
 def test_a_model_with_experts_can_be_adapted_and_merged():
     model = nt.CausalLanguageModel(11, D, 2, 2, max_len=8, rng=0)
     for block in model.decoder.blocks:

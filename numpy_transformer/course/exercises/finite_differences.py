@@ -37,7 +37,7 @@ def by_gradcheck(f, x, h):
             return np.zeros_like(x)
 
     checker = Checker(ScalarFunction(), (x,), 0, randomize=False)
-    checker.dy = 1.0
+    checker.weights = 1.0
     return np.reshape([checker.central(checker.arrays[0], entry, h) for entry in Entries(x.shape)], x.shape)
 
 
