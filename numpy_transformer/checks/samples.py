@@ -254,7 +254,8 @@ def gemma_block(rng):
     norms = [layers.UnitOffsetRMSNorm(width) for width in (6, 6, D, D, D, D)]
     norm_queries_and_keys(attention, *map(layers.PerHead, norms[:2]))
     with_score_changes(attention.attention, layers.SoftCap(2.0))
-    built = layers.Block(attention, layers.SwiGLU(D, F, rng=rng, activation="gelu_tanh"), *norms[2:4], dropout=P, rng=rng)
+    built = layers.Block(attention, layers.SwiGLU(D, F, rng=rng, activation="gelu_tanh"), norms[2], norms[3], dropout=P,
+                         rng=rng)
     return norm_outputs(built, *norms[4:])
 
 
