@@ -47,7 +47,8 @@ def test_a_check_enters_few_files_and_nothing_of_the_grader(tmp_path):
     (tmp_path / exercise.file).write_text(wrong, encoding="utf-8")
     code, files, modules = follow(tmp_path, "exercise", "check", "05.2")
     assert code == 1 and "course/checker/verdict.py" in files
-    assert len(files) <= 35, files
+    always = [name for name in files if name != "course/sandbox/inside/worker.py"]      # that only if the answer takes over 0.1 s
+    assert len(always) <= 35, files
     assert not in_rooms(modules, "grading", "explorer", "course.lessons", "course.checker.localize", "views", "data", "tasks",
                         "pretrained", "decoding", "inspection", "zoo", "bench")
 
