@@ -18,7 +18,7 @@ class ModelDraft:
     """A smaller LanguageModel with the same vocabulary, which writes its guesses token by token, with a cache of its own.
 
     Parameters: model : a LanguageModel in eval()
-    Source: Leviathan, Kalman and Matias 2023, section 2.3.
+    Source: Leviathan, Kalman and Matias 2023, algorithm 1.
     """
 
     def __init__(self, model: LanguageModel) -> None:

@@ -26,8 +26,8 @@ class MixtureOfExperts(Module):
         for each expert and its tokens:  dg_e = sum over features of dy expert_e(x),   dx += expert_e backward of g_e dy
         and then  dx += router backward of dg + shared backward of dy
     Raises: ValueError unless there are as many experts as the router chooses from.
-    Source: Shazeer et al. 2017, equation 1; sorting instead of dropping: Gale et al. 2022, section 5; shared experts: Dai et al.
-        2024 (DeepSeekMoE), section 3.2.
+    Source: Shazeer et al. 2017, equation 1; sorting instead of dropping: Gale et al. 2022 (MegaBlocks); shared experts: Dai
+        et al. 2024 (DeepSeekMoE), section 3.2.
     """
 
     def __init__(self, router: Component, experts: Sequence[Component], shared: Component | None = None) -> None:

@@ -19,7 +19,7 @@ class NormedLinear(Module):
     Shape: x (..., d_in) -> y (..., d_out)
     Backward: dx = linear backward of norm backward of dy
     Source: QK-norm: Henry et al. 2020; Dehghani et al. 2023, section 2. Norms after a sublayer: Riviere et al. 2024 (Gemma 2),
-        section 2; OLMo Team 2025 (OLMo 2).
+        section 2; Team OLMo 2025 (OLMo 2), section 2.1, equations 1 and 2.
     """
 
     def __init__(self, linear: Component, norm: Component) -> None:

@@ -80,7 +80,8 @@ class SeparateSinusoids(Module):
         SinusoidalPositionalEncoding
     Backward: dx = dy, because the table is constant
     Raises: ValueError if the sequence is longer than max_len or the last dimension is not d_model.
-    Source: the published code of tensor2tensor (Vaswani et al. 2018) and Marian (Junczys-Dowmunt et al. 2018).
+    Source: the code of transformers for the models of Marian. The order is that of tensor2tensor (Vaswani et al. 2018) and of
+        Marian itself (Junczys-Dowmunt et al. 2018), whose own code has the exponent i / (D/2 - 1) in place of 2i/D.
     """
 
     place = "embeddings"

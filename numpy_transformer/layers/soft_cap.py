@@ -47,7 +47,8 @@ class RescaledAttention(GroupedAttention):
     Parameters: scale : float; dropout=0.0, rng=None : as in ScaledDotProductAttention
     Attributes, Shape, Raises: as ScaledDotProductAttention
     Backward: dv = Pᵀ dy,   dP = dy vᵀ,   dA = softmax backward of dP,   dq = scale dA k,   dk = scale dAᵀ q
-    Source: Riviere et al. 2024 (Gemma 2), whose 27B model has scale = 1 / sqrt(d_model / H); Yang et al. 2022 (muP), which has 1 / d.
+    Source: the published code of Gemma 2 (Riviere et al. 2024), whose 27B model has scale = 1 / sqrt(d_model / H); Yang et al.
+        2022 (muP), definition 4.1, which has 1 / d.
     """
 
     def __init__(self, scale: float, dropout: float = 0.0, rng: Seed = None) -> None:

@@ -116,7 +116,7 @@ def smollm3(s: Any) -> dict[str, Any]:
                         "no_rope_layers": [int((number + 1) % period != 0) for number in range(s.num_layers)]}
 
 
-@entry("olmo2", "Olmo2ForCausalLM", SIZES, "OLMo Team 2025, section 2")
+@entry("olmo2", "Olmo2ForCausalLM", SIZES, "Team OLMo 2025, section 2")
 def olmo2(s: Any) -> dict[str, Any]:
     """Norms after each sublayer instead of before it, and of all queries and all keys."""
     return common(s) | {"model_type": "olmo2", "rope_theta": 500_000.0}

@@ -1,4 +1,4 @@
-"""OLMo 2 (OLMo Team 2025): LLaMA with norms after each sublayer instead of before it, and of all queries and all keys."""
+"""OLMo 2 (Team OLMo 2025): LLaMA with norms after each sublayer instead of before it, and of all queries and all keys."""
 
 from ..layers import Identity, RMSNorm
 from ..layers.normed_linear import norm_outputs, norm_queries_and_keys
