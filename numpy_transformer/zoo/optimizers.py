@@ -86,7 +86,7 @@ class DecayInTheGradient(AdamW):
 
 
 @bug("adamw-decays-norms", Source("bigscience-workshop/Megatron-DeepSpeed", reference="pull request 262"),
-     symptom="The gains of norms and the biases shrink, too. The norms had come into the other group of parameters.",
+     symptom="The gains of norms and the biases shrink, too. There, the norm of the embeddings had come into the wrong group.",
      training="It is slightly slower: the gains of the norms stay smaller.",
      caught_by=("first step", "six steps, scalar reference"), samples=("AdamW, matrices only",))
 class DecaysNorms(AdamW):
