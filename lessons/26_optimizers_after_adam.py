@@ -276,7 +276,7 @@ claim("nt.mup_groups has the same rates", all(rates[name] == factors[id(p)] for 
 #
 # Is it right? Take three steps with models of several widths, and measure how far queries and logits have moved. With
 # muP, this must hardly depend on the width. This **coordinate check** is to muP what a gradient check is to backward.
-# It showed that a published implementation did not work (EleutherAI/gpt-neox, issue 956).
+# In a published implementation, it raised the suspicion of a bug (EleutherAI/gpt-neox, issue 956).
 #
 # As a control, we forget the factor of the output.
 

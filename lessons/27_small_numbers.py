@@ -203,10 +203,10 @@ claim("layers differ: 2 bits in one layer alone cost ten times as much in the wo
 # %% [markdown]
 # ## 4. One large feature
 #
-# Large language models have a few features that are many times as large as the others, in all tokens (Dettmers et al.
-# 2022). Our small model has none, so we plant one without changing what the model computes: γ and β of feature 5 of
-# each norm are divided by 32, and row 5 of the matrices behind it is multiplied by 32. (The paper's outliers are in the
-# activations, and make the same trouble when these are rounded.)
+# Large language models have a few features that are many times as large as the others, in all layers and most tokens
+# (Dettmers et al. 2022). Our small model has none, so we plant one without changing what the model computes: γ and β of
+# feature 5 of each norm are divided by 32, and row 5 of the matrices behind it is multiplied by 32. (The paper's
+# outliers are in the activations, and make the same trouble when these are rounded.)
 #
 # Row 5 has an entry in *every* column. So it inflates the scale of the matrix and also that of every column, and most
 # other weights become 0. With groups of g input features, it spoils only the g - 1 neighbors in its group.
