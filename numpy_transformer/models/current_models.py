@@ -54,7 +54,7 @@ def gpt2(s: Any) -> dict[str, Any]:
     """Learned positions, LayerNorm and a plain feed-forward layer: what the other models depart from."""
     return {"model_type": "gpt2", "vocab_size": s.vocab_size, "n_embd": s.d_model, "n_head": s.num_heads,
             "n_layer": s.num_layers, "n_inner": s.d_ff, "n_positions": s.max_len, "layer_norm_epsilon": 1e-5,
-            "activation_function": "gelu_new"}
+            "activation_function": "gelu_new", "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
 
 
 @entry("llama3", "LlamaForCausalLM", SIZES | GROUPS, "Grattafiori et al. 2024, section 3.2")
