@@ -364,4 +364,4 @@ claim("n-grams: greedy text takes fewer calls than sampled text", greedy["n-gram
 #    and 20? What is the best k?
 # 5. Why may a model not be its own draft, with c = 1? And why may it be with further heads?
 #
-# With a checker (`numpy-transformer exercise start my-exercises 28`): 28.1, 28.2.
+# With a checker (`numpy-transformer exercise start my-exercises 28`): 28.1, 28.2, 28.3, 28.4.
