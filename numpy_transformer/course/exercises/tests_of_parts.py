@@ -207,7 +207,7 @@ def special_windows(rng):
     return [("one_query", arguments(3, 2, 1, 9)), ("none_kept", arguments(3, 0)), ("itself", arguments(1, 2)),
             ("all_in_view", arguments(9, 1)), ("all_new", arguments(2, 3, 7)), ("one_head", arguments(3, 1, H=1)),
             ("zero_query", (zeros, *others)),
-            ("scores_thousands", (*arrays, 50 * gamma_q, 50 * gamma_k, 5000.0, window, kept, sinks)),
+            ("beyond_the_cap", (*arrays, 70 * gamma_q, 70 * gamma_k, 800.0, window, kept, sinks)),
             ("sinks_thousands", (*arguments(2, 1, H=3)[:-1], np.array([1000.0, -1000.0, 0.5])))]
 
 
