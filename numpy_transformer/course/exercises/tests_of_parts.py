@@ -387,7 +387,8 @@ EXERCISES = [
         "28.3", minutes=25, lines=13, size_letters="TSd",
         solution=capped_window_attention, reference=by_components, inputs=draw_window, edges=special_windows,
         mistakes=(
-            Mistake("QKN-1", {Q_MEAN: "(q * q).mean((-3, -1), keepdims=True)", K_MEAN: "(k * k).mean((-3, -1), keepdims=True)"}),
+            Mistake("QKN-1", {Q_MEAN: "(q * q).mean((-3, -1), keepdims=True)",
+                              K_MEAN: "(k * k).mean((-3, -1), keepdims=True)"}),
             Mistake("QKN-2", {"gamma_q * q": "q", "gamma_k * k": "k"}),
             Mistake("QKN-3", {Q_MEAN: "(q * q).sum(-1, keepdims=True)", K_MEAN: "(k * k).sum(-1, keepdims=True)"}),
             Mistake("QKN-4", {"gamma_k * k / np.sqrt((k * k).mean(-1, keepdims=True) + 1e-6)": "gamma_k * k"}),
