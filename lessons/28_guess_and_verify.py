@@ -348,7 +348,7 @@ claim("n-grams: greedy text takes fewer calls than sampled text", greedy["n-gram
 # The formula assumes that each guess is accepted with the same probability a. In a text, easy and difficult places
 # alternate, so it is only about right. The n-grams are rarely right in sampled text of such a small model. Its greedy
 # text soon repeats itself, so there they are right more often. This says little about n-grams in the texts of large
-# models, or where a model is asked to copy a part of its prompt. The multiply-adds leave out attention and the prompt.
+# models, or where a model is asked to copy part of its prompt. The multiply-adds leave out attention and the prompt.
 #
 # DeepSeek-V3's modules for further tokens are not independent: each also sees the token just before the one that it
 # predicts (`nt.SequentialTokenBlock`). The command `numpy-transformer generate RUN --draft ngram` or `--draft
@@ -364,4 +364,4 @@ claim("n-grams: greedy text takes fewer calls than sampled text", greedy["n-gram
 #    and 20? What is the best k?
 # 5. Why may a model not be its own draft, with c = 1? And why may it be with further heads?
 #
-# With a checker (`numpy-transformer exercise start my-exercises 28`): 28.1, 28.2.
+# With a checker (`numpy-transformer exercise start my-exercises 28`): 28.1, 28.2, 28.3, 28.4.

@@ -79,7 +79,7 @@ def add_number(action):
 
 def add_numbers(action, otherwise):
     action.add_argument("numbers", metavar="NN.N", nargs="*",
-                        help=f"numbers of exercises, such as 05.1 05.2, or of lessons, such as 05, or test1 to test4, "
+                        help=f"numbers of exercises, such as 05.1 05.2, or of lessons, such as 05, or test1 to test5, "
                              f"the tests at the end of the parts; {otherwise}")
 
 

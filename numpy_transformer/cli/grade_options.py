@@ -19,7 +19,7 @@ def add_options(parser):
                         "or the word merge and the tables to join")
     parser.add_argument("--only", metavar="NN.N", action="append",
                         help="grade only these exercises, such as 05.2 or 05.1,05.2, or a lesson's, such as 05, "
-                             "or those of a test at the end of a part, test1 to test4, or stages of `build`, such as "
+                             "or those of a test at the end of a part, test1 to test5, or stages of `build`, such as "
                              "stage1,stage2, or stages for all of them (default: all for which at least one student "
                              "submitted a file); in an existing table, the other rows stay as they are")
     parser.add_argument("--students", metavar="NAME", action="append",

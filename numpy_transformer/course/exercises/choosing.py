@@ -9,7 +9,8 @@ from ...texts import ENGLISH
 
 HEADING = re.compile(r"^\[(\d\d\.\d)\]$", re.M)        # of an exercise in texts/en/exercises
 TESTS = {                                               # the test at the end of each part of the course
-    "test1": ("02.4", "02.5"), "test2": ("10.8", "10.9"), "test3": ("15.3", "15.4"), "test4": ("21.2", "21.3")}
+    "test1": ("02.4", "02.5"), "test2": ("10.8", "10.9"), "test3": ("15.3", "15.4"), "test4": ("21.2", "21.3"),
+    "test5": ("28.3", "28.4")}
 WRITTEN = re.compile(r"(?:.*[/\\])?(?:ex)?([0-9]{1,2})[._]([0-9])(?:_\w+)?(?:\.py)?")
 
 

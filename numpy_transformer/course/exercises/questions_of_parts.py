@@ -1,5 +1,7 @@
 """The questions in the test at the end of each part of the course; tests_of_parts.py has what is written there."""
 
+import itertools
+
 import numpy as np
 
 from ...data.bpe import BytePairTokenizer
@@ -7,20 +9,27 @@ from ...data.digits import draw_digits
 from ...data.masked import corrupt
 from ...decoding import KeyValueCache, beam_search, greedy_decode
 from ...decoding.sampling import next_token_probabilities
+from ...decoding.speculative import verify
 from ...inspection.influence import influence
-from ...layers import (CrossAttention, CrossEntropyLoss, Embedding, EncoderBlock, FeedForward, FlashAttention,
-                       LayerNorm, Linear, LoRALinear, MaskedMean, RotaryEmbedding, ScaledDotProductAttention,
-                       SelfAttention, causal_mask, padding_mask)
+from ...layers import (AbsorbedLatentAttention, Block, CrossAttention, CrossEntropyLoss, Embedding, EncoderBlock, FeedForward,
+                       FlashAttention, Identity, LayerNorm, Linear, LinearAttention, LoRALinear, MaskedMean,
+                       MixtureOfExperts, RotaryEmbedding, Router, ScaledDotProductAttention, SelfAttention, SinkWindow,
+                       ZLoss, causal_mask, padding_mask)
+from ...layers.attention import with_score_changes
 from ...layers.heads import split_heads
-from ...models import CausalLanguageModel, Decoder, Encoder
+from ...layers.quantization import dequantize_groups, quantize_groups
+from ...models import CausalLanguageModel, Decoder, Encoder, Stack
 from ...module import Parameter
 from ...training import SGD, Adam, AdamW, clip_grad_norm
+from ...training.maximal_update import apply_mup, mup_groups
 from .decoding import Translator
 from .definition import Exercise, Mistake
+from .experts import identity_of
 from .finite_differences import by_gradcheck
 from .masked_words import Given
 from .predict import only
 from .shared import loaded
+from .speculative import Recorded
 
 
 def training_by_hand():
@@ -187,6 +196,74 @@ def run_decoders():
             LoRALinear(Linear(20, 30), 4).num_parameters(trained=True))
 
 
+def since_2017():
+    inputs_seen = 11
+    output = 3
+    cached = 14400
+    dlogits = np.array([-0.2, 0.8])
+    drouter = np.array([-1.5, 1.5, 0, 0])
+    scaled = np.array([0.005, 0.02, 0.25])
+    rounded = np.array([0.4, -1.4, 0.4, 0])
+    tokens = 1.96
+    return inputs_seen, output, cached, dlogits, drouter, scaled, rounded, tokens
+
+
+def windows_that_keep(sizes, rng):
+    """The attention of each block: a window of 4 tokens, and the first token."""
+    return with_score_changes(ScaledDotProductAttention(), SinkWindow(4, 1))
+
+
+def run_linear_attention():
+    """The last of three outputs, for φ(x) = x + 1, where no x is negative."""
+    q, k = np.array([[0.0, 0], [0, 0], [0, 1]]), np.array([[0.0, 1], [1, 0], [0, 0]])
+    return round(LinearAttention()(q, k, np.array([[6.0], [0], [2]]), causal_mask(3)[0, 0])[2].item(), 9)
+
+
+def run_experts():
+    """The gradient of the logits, which are the input of the mixture; the experts return their biases."""
+    router, experts = Router(4, 4, 2), [Linear(4, 4) for _ in range(4)]
+    router.linear = identity_of(4)
+    for expert, h in zip(experts, (2, 6, 4, 8)):
+        loaded(expert, {"weight": np.zeros((4, 4)), "bias": np.array([h, 0.0, 0, 0])})
+    mixture = MixtureOfExperts(router, experts)
+    mixture(np.log([[3, 1, 1 / 2, 1 / 4]]))
+    return mixture.backward(np.array([[2.0, 0, 0, 0]]))[0]
+
+
+def run_mup():
+    """The rates of a hidden matrix and of the table of embeddings, and the factor of the logits, for 4 times the width."""
+    base, model = (CausalLanguageModel(5, width, 2, 1, max_len=4) for width in (64, 256))
+    apply_mup(model, base)
+    block = model.decoder.blocks[0]
+    rates = [0.02 * factor for wanted in (block.attention.query.weight, model.output.weight)
+             for factor, parameters in mup_groups(model, base).items() if any(one is wanted for one in parameters)]
+    return np.array([*rates, model.output.factor])
+
+
+def mean_tokens():
+    """The mean number of tokens of a call with two guesses, over all guesses and random numbers in the middle of fifths."""
+    p, q = np.array([0.6, 0.3, 0.1]), np.array([0.2, 0.3, 0.5])
+    total = 0
+    for *guesses, first, second in itertools.product(range(3), range(3), *2 * [np.arange(0.1, 1, 0.2)]):
+        rng = Recorded([first, second])
+        total += q[guesses].prod() / 25 * len(verify(guesses, np.tile(p, (3, 1)), np.tile(q, (2, 1)), rng))
+    return round(total, 9)
+
+
+def run_since_2017():
+    rng = np.random.default_rng(86)
+    model = CausalLanguageModel(9, 8, 2, 3, max_len=20, rng=1, attention=windows_that_keep)
+    reached = influence(model, rng.integers(0, 9, (1, 20)), of="decoder")[15] > 0
+    blocks = [Block(AbsorbedLatentAttention(16, 8, 40, 16, 8), Identity(), Identity(), Identity()) for _ in range(3)]
+    cache = KeyValueCache()
+    cache.caching(Stack(blocks).eval())(np.ones((1, 100, 16), np.float32))
+    criterion = ZLoss(CrossEntropyLoss(), 0.1)
+    criterion(np.full((1, 2), 3 - np.log(2)), np.array([0]))
+    codes = quantize_groups(np.array([[0.45], [-1.4], [0.33], [0.05]]), 4)
+    return (np.count_nonzero(reached), run_linear_attention(), sum(kept.array.size for kept in cache.arrays.values()),
+            criterion.backward()[0], run_experts(), run_mup(), dequantize_groups(*codes, 4)[:, 0], mean_tokens())
+
+
 def answers(count):
     return tuple(f"answer {i}" for i in range(1, count + 1))
 
@@ -307,5 +384,37 @@ EXERCISES = [
             Mistake("QST-21.3w", {"trained = 200": "trained = 800"}),
             Mistake("QST-21.3x", {"trained = 200": "trained = 600"}),
             Mistake("QST-21.3y", {"trained = 200": "trained = 230"}),
+        )),
+    Exercise(
+        "28.4", minutes=15, lines=9, kind="question",
+        solution=since_2017, reference=run_since_2017, outputs=answers(8),
+        mistakes=(
+            Mistake("QST-28.4a", {"inputs_seen = 11": "inputs_seen = 10"}),
+            Mistake("QST-28.4b", {"inputs_seen = 11": "inputs_seen = 14"}),
+            Mistake("QST-28.4c", {"inputs_seen = 11": "inputs_seen = 16"}),
+            Mistake("QST-28.4d", {"output = 3": "output = 36"}),
+            Mistake("QST-28.4e", {"output = 3": "output = 4.5"}),
+            Mistake("QST-28.4f", {"output = 3": "output = (6 * np.exp(2) + 2) / (np.exp(2) + np.exp(1) + 1)"}),
+            Mistake("QST-28.4g", {"cached = 14400": "cached = 4800"}),
+            Mistake("QST-28.4h", {"cached = 14400": "cached = 12000"}),
+            Mistake("QST-28.4i", {"cached = 14400": "cached = 31200"}),
+            Mistake("QST-28.4j", {"cached = 14400": "cached = 28800"}),
+            Mistake("QST-28.4k", {"[-0.2, 0.8]": "[-0.35, 0.65]"}),
+            Mistake("QST-28.4l", {"[-0.2, 0.8]": "[-0.5, 0.5]"}),
+            Mistake("QST-28.4m", {"[-0.2, 0.8]": "[0.3, 0.3]"}),
+            Mistake("QST-28.4n", {"[-0.2, 0.8]": "[0.1, 1.1]"}),
+            Mistake("QST-28.4o", {"np.array([-1.5, 1.5, 0, 0])": "np.array([3, 3, 0, 0])"}),
+            Mistake("QST-28.4p", {"np.array([-1.5, 1.5, 0, 0])": "np.array([-0.75, 0.75, 0, 0])"}),
+            Mistake("QST-28.4q", {"np.array([-1.5, 1.5, 0, 0])":
+                                  "np.array([12, 4, 2, 1]) * (np.array([4, 12, 8, 16]) - 128 / 19) / 19"}),
+            Mistake("QST-28.4r", {"[0.005, 0.02, 0.25]": "[0.005, 0.005, 0.25]"}),
+            Mistake("QST-28.4s", {"[0.005, 0.02, 0.25]": "[0.01, 0.02, 0.25]"}),
+            Mistake("QST-28.4t", {"[0.005, 0.02, 0.25]": "[0.005, 0.02, 0.5]"}),
+            Mistake("QST-28.4u", {"[0.4, -1.4, 0.4, 0]": "[2, -7, 2, 0]"}),
+            Mistake("QST-28.4v", {"[0.4, -1.4, 0.4, 0]": "[0.4, -1.4, 0.2, 0]"}),
+            Mistake("QST-28.4w", {"[0.4, -1.4, 0.4, 0]": "[0.525, -1.4, 0.35, 0]"}),
+            Mistake("QST-28.4x", {"tokens = 1.96": "tokens = 0.96"}),
+            Mistake("QST-28.4y", {"tokens = 1.96": "tokens = 2.2"}),
+            Mistake("QST-28.4z", {"tokens = 1.96": "tokens = 1.56"}),
         )),
 ]

@@ -5,8 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ...layers import (CrossEntropyLoss, LayerNorm, Linear, RotaryEmbedding, ScaledDotProductAttention, SelfAttention,
-                       Tanh, causal_mask)
+from ...layers import (CrossEntropyLoss, LayerNorm, Linear, RMSNorm, RotaryEmbedding, ScaledDotProductAttention, SelfAttention,
+                       SinkWindow, SlidingWindow, SoftCap, Tanh, causal_mask)
+from ...layers.attention import with_score_changes
+from ...layers.sinks import add_sinks
 from .definition import Exercise, Mistake
 from .shared import loaded
 
@@ -164,8 +166,65 @@ def by_rotary(q, k, positions, base):
     return ScaledDotProductAttention().score(q, k)
 
 
+def capped_window_attention(q, k, v, gamma_q, gamma_k, cap, window, kept, sinks):
+    T, S, d = q.shape[-2], k.shape[-2], q.shape[-1]
+    q = gamma_q * q / np.sqrt((q * q).mean(-1, keepdims=True) + 1e-6)
+    k = gamma_k * k / np.sqrt((k * k).mean(-1, keepdims=True) + 1e-6)
+    scores = cap * np.tanh(q @ k.mT / math.sqrt(d) / cap)
+    query, key = np.arange(S - T, S)[:, None], np.arange(S)
+    seen = (key <= query) & ((query - key < window) | (key < kept))
+    scores = np.where(seen, scores, -np.inf)
+    sink = sinks[:, None, None]
+    top = np.maximum(scores.max(-1, keepdims=True), sink)
+    p = np.exp(scores - top)
+    p = p / (p.sum(-1, keepdims=True) + np.exp(sink - top))
+    return p @ v
+
+
+def draw_window_arrays(rng, lead, H, T, S, d, e):
+    """Draws all arguments but the window. The cap is about as large as the scores."""
+    q, k, v = (rng.standard_normal((*lead, H, *shape)) for shape in ((T, d), (S, d), (S, e)))
+    gammas = rng.uniform(0.5, 2, d), rng.uniform(0.5, 2, d)
+    return q, k, v, *gammas, round(float(rng.uniform(1.2, 3)), 2), rng.standard_normal(H)
+
+
+def draw_window(rng, n):
+    """Draws a window and first tokens of which some keys are hidden; the T queries are the last of at least T tokens."""
+    S = n.S if n.S >= n.T else n.S + n.T
+    *arrays, sinks = draw_window_arrays(rng, n.lead[:-1], n.H, n.T, S, n.d, n.V - n.d)
+    window = int(rng.integers(2, 4))
+    return *arrays, window, int(rng.integers(2, 6 - window)), sinks
+
+
+def special_windows(rng):
+    def arguments(window, kept, T=4, S=7, H=2):
+        *arrays, sinks = draw_window_arrays(rng, (), H, T, S, 6, 3)
+        return *arrays, window, kept, sinks
+
+    q, *others = arguments(2, 1)
+    zeros = q * (np.arange(len(q[0])) != 1)[:, None]
+    *arrays, gamma_q, gamma_k, _, window, kept, sinks = arguments(3, 2, 7)
+    return [("one_query", arguments(3, 2, 1, 9)), ("none_kept", arguments(3, 0)), ("itself", arguments(1, 2)),
+            ("all_in_view", arguments(9, 1)), ("all_new", arguments(2, 3, 7)), ("one_head", arguments(3, 1, H=1)),
+            ("zero_query", (zeros, *others)),
+            ("beyond_the_cap", (*arrays, 70 * gamma_q, 70 * gamma_k, 800.0, window, kept, sinks)),
+            ("sinks_thousands", (*arguments(2, 1, H=3)[:-1], np.array([1000.0, -1000.0, 0.5])))]
+
+
+def by_components(q, k, v, gamma_q, gamma_k, cap, window, kept, sinks):
+    T, S = q.shape[-2], k.shape[-2]
+    norm_q, norm_k = (loaded(RMSNorm(len(gamma)), {"gamma": gamma}) for gamma in (gamma_q, gamma_k))
+    near = SinkWindow(window, kept) if kept else SlidingWindow(window)
+    attention = add_sinks(with_score_changes(ScaledDotProductAttention(), SoftCap(cap), near), len(sinks))
+    loaded(attention, {"softmax.sinks": sinks})
+    return attention(norm_q(q), norm_k(k), v, causal_mask(T, S - T))
+
+
 CAUSAL = "np.where(np.tri(T, dtype=bool), scores, -np.inf)"
 NORM = "n = gamma * centered / np.sqrt(x.var(-1, keepdims=True) + 1e-5) + beta"
+Q_MEAN, K_MEAN = "(q * q).mean(-1, keepdims=True)", "(k * k).mean(-1, keepdims=True)"
+CAP = "cap * np.tanh(q @ k.mT / math.sqrt(d) / cap)"
+SEEN = "(key <= query) & ((query - key < window) | (key < kept))"
 SUM = "return x + heads.swapaxes(-2, -3).reshape(x.shape) @ W_o"
 
 
@@ -324,4 +383,53 @@ EXERCISES = [
                     "rotate(k)\n    q = q.reshape(*k.shape[:-2], copies, *q.shape[-2:])\n"
                     "    scores = q @ k[..., None, :, :].mT / math.sqrt(d)\n"
                     "    return scores.reshape(*k.shape[:-3], -1, *scores.shape[-2:])"}}),
+    Exercise(
+        "28.3", minutes=25, lines=13, size_letters="TSd",
+        solution=capped_window_attention, reference=by_components, inputs=draw_window, edges=special_windows,
+        mistakes=(
+            Mistake("QKN-1", {Q_MEAN: "(q * q).mean((-3, -1), keepdims=True)",
+                              K_MEAN: "(k * k).mean((-3, -1), keepdims=True)"}),
+            Mistake("QKN-2", {"gamma_q * q": "q", "gamma_k * k": "k"}),
+            Mistake("QKN-3", {Q_MEAN: "(q * q).sum(-1, keepdims=True)", K_MEAN: "(k * k).sum(-1, keepdims=True)"}),
+            Mistake("QKN-4", {"gamma_k * k / np.sqrt((k * k).mean(-1, keepdims=True) + 1e-6)": "gamma_k * k"}),
+            Mistake("ATF-1", {" / math.sqrt(d)": ""}),
+            Mistake("ATF-2b", {"math.sqrt(d)": "d"}),
+            Mistake("CWA-1a", {CAP: "q @ k.mT / math.sqrt(d)"}),
+            Mistake("CWA-1b", {CAP: "np.clip(q @ k.mT / math.sqrt(d), -cap, cap)"}),
+            Mistake("CWA-1c", {"cap * np.tanh": "np.tanh"}),
+            Mistake("CWA-1d", {"math.sqrt(d) / cap)": "math.sqrt(d))"}),
+            Mistake("CWA-2a", {CAP: "q @ k.mT / math.sqrt(d)",
+                               "np.where(seen, scores, -np.inf)": "cap * np.tanh(np.where(seen, scores, -np.inf) / cap)"}),
+            Mistake("CWA-2b", {CAP: "cap * np.tanh(q @ k.mT / cap) / math.sqrt(d)"}),
+            Mistake("WIN-1", {"query - key < window": "query - key <= window"}),
+            Mistake("WIN-2", {"query - key < window": "query - key < window - 1"}),
+            Mistake("WIN-3", {"np.arange(S - T, S)": "np.arange(T)"}),
+            Mistake("WIN-4", {"(key <= query) & ": ""}),
+            Mistake("CWA-3a", {" | (key < kept)": ""}),
+            Mistake("CWA-3b", {SEEN: "((key <= query) & (query - key < window)) | (key < kept)"}),
+            Mistake("CWA-3c", {"key < kept": "key <= kept"}),
+            Mistake("CWA-3d", {"query - key < window": "query - key < window - kept"}),
+            Mistake("CWA-4a", {" + np.exp(sink - top)": ""}),
+            Mistake("CWA-4b", {"np.exp(sink - top)": "sink"}),
+            Mistake("CWA-4c", {"np.exp(sink - top)": "np.exp(sink)"}),
+            Mistake("CWA-4d", {"sinks[:, None, None]": "sinks[:1, None, None]"}),
+            Mistake("CWA-4e", {"sinks[:, None, None]": "cap * np.tanh(sinks[:, None, None] / cap)"}),
+            Mistake("CWA-4f", {"sinks[:, None, None]": "np.zeros_like(sinks[:, None, None])"}),
+            Mistake("ATF-4", {"scores.max(-1, keepdims=True)": "scores.max(-2, keepdims=True)",
+                              "p.sum(-1, keepdims=True)": "p.sum(-2, keepdims=True)"}),
+            Mistake("SMF-1", {"np.maximum(scores.max(-1, keepdims=True), sink)": "0 * sink"}),
+        ),
+        alternatives={
+            "one product of gammas": {"gamma_q * q": "gamma_q * gamma_k * q", "gamma_k * k": "k"},
+            "two triangles": {
+                "query, key = np.arange(S - T, S)[:, None], np.arange(S)": "older = np.tri(T, S, S - T - window, dtype=bool)",
+                SEEN: "np.tri(T, S, S - T, dtype=bool) & (~older | (np.arange(S) < kept))"},
+            "the sink as one more score": {
+                "top = np.maximum(scores.max(-1, keepdims=True), sink)":
+                    "scores = np.concatenate([scores, np.broadcast_to(sink, (*scores.shape[:-1], 1))], -1)",
+                "p = np.exp(scores - top)": "p = np.exp(scores - scores.max(-1, keepdims=True))",
+                "p / (p.sum(-1, keepdims=True) + np.exp(sink - top))": "p / p.sum(-1, keepdims=True)",
+                "p @ v": "p[..., :-1] @ v"},
+            "a factor for hidden keys": {
+                "np.where(seen, scores, -np.inf)": "np.where(seen, scores, -1e30)"}}),
 ]

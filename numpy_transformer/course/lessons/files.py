@@ -13,7 +13,6 @@ NAME = re.compile(r"(\d\d[a-z]?)_\w+\.(?:py|ipynb)")
 WRITTEN = re.compile(r"(\d{1,2})([a-z]?)", re.IGNORECASE)
 START = "lesson.start(__name__"                 # every lesson contains this call
 PARTS = "00", "02c", "11", "16", "22"            # the first lesson of each part
-TESTED_PARTS = 4                                # so many of them end with a test
 LESSONS = {                                     # stage of a student's own Transformer: the lessons that prepare it
     1: ("00", "00b", "00c", "01"),
     2: ("00c", "02", "03"),
@@ -76,8 +75,8 @@ def what_is_next(path):
     number = lesson_number(path)
     following = next((other for other in lessons_in(path.parent) if other > number), None)
     lines = [about_stages(number)]
-    part = part_of(number)
-    if is_end_of_part(number, following) and part <= TESTED_PARTS:
+    if is_end_of_part(number, following):
+        part = part_of(number)
         lines.append(lesson_words("run.test", part=part, command=f"numpy-transformer exercise start my-exercises test{part}"))
     if following is None:
         lines.append(lesson_words("run.last"))

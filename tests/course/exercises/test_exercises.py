@@ -143,7 +143,7 @@ def test_there_are_as_many_as_the_readme_says():
     kinds = [exercise.kind for exercise in EXERCISES]
     assert kinds.count("write") >= 30 and sum(exercise.is_class for exercise in EXERCISES) >= 4
     assert kinds.count("predict") >= 3 and kinds.count("find the bug") >= 3 and kinds.count("explain") >= 2
-    assert kinds.count("question") == 9 and len(EXERCISES) == 111
+    assert kinds.count("question") == 10 and len(EXERCISES) == 113
     assert sum(len(exercise.mistakes) for exercise in EXERCISES) > 1000
 
 
@@ -186,7 +186,7 @@ def test_the_test_of_a_part_has_its_files(name, numbers, tmp_path, capsys):
 
 def test_there_is_no_other_test():
     for unknown in ("test9", "test", "test1.5"):
-        with pytest.raises(ValueError, match=f"there is no exercise '{unknown}'; .* test1 to test4 are the tests of the parts"):
+        with pytest.raises(ValueError, match=f"there is no exercise '{unknown}'; .* test1 to test5 are the tests of the parts"):
             choose_several([unknown])
     with pytest.raises(ValueError, match="test2 has the exercises 10.8, 10.9; name one of them"):
         choose_one("test2")

@@ -83,8 +83,8 @@ def test_source_is_shown_without_docstrings_below_its_name(capsys):
 
 @pytest.mark.parametrize("name, part, following", [
     ("00_a", None, "00b"), ("00b_b", 1, "02c"), ("02c_c", 2, "11"), ("11_d", 3, "21"), ("21_e", 4, "22"),
-    ("22_f", None, None)])
-def test_each_of_the_first_four_parts_ends_with_its_test(tmp_path, name, part, following):
+    ("22_f", 5, None)])
+def test_each_part_ends_with_its_test(tmp_path, name, part, following):
     for file in ("00_a", "00b_b", "02c_c", "11_d", "21_e", "22_f"):
         (tmp_path / f"{file}.py").touch()
     _, *test, last = what_is_next(tmp_path / f"{name}.py").splitlines()
