@@ -354,6 +354,8 @@ predict("64 tokens, in chunks of 16: how many scores per head has the largest ca
         max(scores), why="The last 16 queries see 64 keys: 16 · 64 = 1,024.")
 
 # %% [markdown]
+# `numpy-transformer explore --lesson 22` opens a sink's gradient in a trained model.
+#
 # ## Exercises
 #
 # 1. T = 6 and a window of 3, causal. How many scores are not hidden? Which input tokens does output 5 depend on after

@@ -352,8 +352,10 @@ figure("losses", picture)
 # %% [markdown]
 # At 16 numbers, 8 + 8 is clearly better than one key head, and the number of weights alone is not the reason. But
 # 12 + 4 has lost this advantage: how the numbers are divided matters as much as the kind of attention. At 32 numbers
-# the mean difference is about as large as its standard error, so nothing can be concluded. DeepSeek-V2 reports more:
-# latent attention was better than *multi-head* attention. That did not reproduce here, with models this small.
+# the mean difference is about its standard error, so nothing can be concluded. DeepSeek-V2 reports more: latent
+# attention was better than *multi-head* attention. That did not reproduce here.
+#
+# `numpy-transformer explore --lesson 23` shows where the heads' gradients of the rotary key meet.
 #
 # ## Exercises
 #

@@ -313,10 +313,11 @@ figure("rates_and_scores", picture)
 #   stabilizes larger models, too.
 # - **The soft cap** (here c = 10) helps up to a point. With the highest rate, scores end at 10 or -10, where many are
 #   equal, and where the cap lets no gradient pass. Gemma 3 replaced it with QK-norm.
-# - **Z-loss** does what it is made for: it holds the logits in place. This model did not need that, and its scores
-#   grow as before.
+# - **Z-loss** holds the logits in place. This model did not need that, and its scores grow as before.
 # - **Gates** do not help here. Qiu et al. report that models with gates tolerate higher rates and have no attention
 #   sinks. The first did not reproduce at this size.
+#
+# `numpy-transformer explore --lesson 24` opens the gradient of a query before its norm.
 #
 # ## Exercises
 #

@@ -334,6 +334,8 @@ claim("other initial weights change it by more than experts do", abs(small) > ab
 # %% [markdown]
 # Experts save work, but not memory: all of them have to be stored, with the states of the optimizer.
 #
+# `numpy-transformer explore --lesson 25` opens the gradients of a router's logits in a trained model.
+#
 # ## Exercises
 #
 # 1. A token has the logits 2, 0, 1 and 2, and k = 2. Give the gates and, for dg = (1, 5, 2, 3), the gradient dz.

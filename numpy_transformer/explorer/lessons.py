@@ -50,7 +50,12 @@ PLACES = {place.lesson: place for place in (
     Place("07", f"{ATTENTION}.softmax:y", (0, 1, 4, 1), f"{ATTENTION}.softmax", "forward", view="attention"),
     Place("08", f"grad {BLOCK}.add:y via {BLOCK}.norm2 x", (0, 4, 2), f"{BLOCK}.norm2"),
     Place("10", f"grad {BLOCK}.add:y", (0, 4, 2), f"{BLOCK}.norm2"),
-    Place("13", "grad encoder.norm:y", (0, 3, 2), "encoder.norm", model="encoder-decoder"))}
+    Place("13", "grad encoder.norm:y", (0, 3, 2), "encoder.norm", model="encoder-decoder"),
+    Place("22", f"grad {ATTENTION}.softmax.sinks", (0,), f"{ATTENTION}.softmax", model="gpt-oss"),
+    Place("23", f"grad {BLOCK}.attention.reshape:y", (0, 0, 2, 0), f"{BLOCK}.attention.concatenate2", model="deepseek-v3"),
+    Place("24", f"grad {BLOCK}.attention.query.norm.separate_heads:y", (0, 4, 1, 2), f"{BLOCK}.attention.query.norm.norm",
+          model="qwen3"),
+    Place("25", f"grad {BLOCK}.feed_forward.router.linear:y", (1, 0), f"{BLOCK}.feed_forward.router.choice", model="mixtral"))}
 
 
 def find_place(lesson):
