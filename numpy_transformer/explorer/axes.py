@@ -1,6 +1,6 @@
 """Names of the axes of all values, and which tokens label them."""
 
-from ..layers import Embedding, LearnedPositionalEmbedding, Unembedding
+from ..layers import Embedding, LearnedPositionalEmbedding, SinkSoftmax, Unembedding
 
 
 def axes_of_inputs(values):
@@ -130,7 +130,9 @@ def axes_of_parameter(value):
     names = []
     if op is not None and op.outputs["y"].axes:
         last = op.outputs["y"].axes[-1]["name"]
-        if value.array.ndim == 1:
+        if isinstance(op.module, SinkSoftmax):
+            names = ["head"]
+        elif value.array.ndim == 1:
             names = [last]
         elif isinstance(op.module, (Embedding, Unembedding)):
             names = [vocabulary_of(value), "feature"]

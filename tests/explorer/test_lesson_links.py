@@ -97,3 +97,19 @@ def test_the_trained_model_shows_what_the_lessons_say():
     assert np.nanargmax(without - losses) == 4 and 0.2 < losses[4] < 0.3 and without[4] > 2 * losses[4]
     for gradient in arrays[PLACES["08"].ref], arrays["grad decoder.blocks.0.add:y"]:      # only norms read this stream
         assert np.abs(gradient.sum(-1)).max() < 1e-12 < 1e-3 < np.abs(gradient).max()
+
+
+def test_lessons_22_to_25_show_what_their_questions_say(sessions):
+    """A sink for each head; two heads that share a key; gradients orthogonal to queries; logits without a gradient."""
+    document = sessions["gpt-oss"].document()
+    sinks = next(value for value in document["values"] if value["id"] == PLACES["22"].ref.removeprefix("grad "))
+    assert [axis["name"] for axis in sinks["axes"]] == ["head"]
+    arrays = sessions["deepseek-v3"].base.arrays
+    assert arrays[PLACES["23"].ref].shape[1] == 1 and arrays["decoder.blocks.0.attention.concatenate2:y"].shape[1] == 2
+    arrays = sessions["qwen3"].base.arrays
+    dq, q = arrays[PLACES["24"].ref], arrays[PLACES["24"].ref.removeprefix("grad ")]
+    assert abs((dq * q).sum(-1)).max() < 1e-2 * (np.linalg.norm(dq, axis=-1) * np.linalg.norm(q, axis=-1)).max() > 0
+    arrays = sessions["mixtral"].base.arrays
+    dlogits = arrays[PLACES["25"].ref][PLACES["25"].cell[0]]
+    assert np.count_nonzero(dlogits) == 2       # of four experts
+    np.testing.assert_allclose(dlogits.sum(), 0, atol=1e-12)
