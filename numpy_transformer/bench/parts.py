@@ -7,9 +7,11 @@ import statistics
 
 import numpy as np
 
-from ..layers import (AbsorbedLatentAttention, CrossEntropyLoss, LatentAttention, MixtureOfExperts, PartialRotary, PerHead,
-                      RMSNorm, RotaryEmbedding, Router, SlidingWindow, SoftCap, SwiGLU, ParallelBlock)
+from ..layers import (AbsorbedLatentAttention, BlockSparseAttention, CrossEntropyLoss, LatentAttention, LinearAttention,
+                      MixtureOfExperts, ParallelBlock, PartialRotary, PerHead, RMSNorm, RotaryEmbedding, Router, SinkWindow,
+                      SlidingWindow, SoftCap, SwiGLU)
 from ..layers.attention import with_score_changes
+from ..layers.gated_attention import gate_heads
 from ..layers.normed_linear import norm_outputs, norm_queries_and_keys
 from ..layers.sinks import add_sinks
 from ..models import CausalLanguageModel
@@ -24,8 +26,8 @@ VOCAB, T, B = 65, 64, 12
 
 def plain(**settings):
     """Returns a small LLaMA."""
-    return CausalLanguageModel(VOCAB, D, HEADS, LAYERS, d_ff=F, max_len=T, norm_layer="rms", activation="swiglu", positions="rotary",
-                               bias=False, rng=0, **settings)
+    return CausalLanguageModel(VOCAB, D, HEADS, LAYERS, d_ff=F, max_len=T, norm_layer="rms", activation="swiglu",
+                               positions="rotary", bias=False, rng=0, **settings)
 
 
 def each_block(change):
@@ -40,6 +42,19 @@ def each_block(change):
 
 def sliding_window(block):
     with_score_changes(block.attention.attention, SlidingWindow(T // 4))
+
+
+def window_with_kept_tokens(block):
+    with_score_changes(block.attention.attention, SinkWindow(T // 4, 2))
+
+
+def blocks_near_by(i, j):
+    """Of eight blocks of tokens, each sees the first one, the one before it and itself."""
+    return (j == 0) | (i - j == 0) | (i - j == 1)
+
+
+def gates(block):
+    block.attention = gate_heads(block.attention, rng=0)
 
 
 def soft_cap(block):
@@ -75,7 +90,7 @@ def absorbed(block):
 
 
 def experts(block):
-    """Four experts of half the width, of which each token uses two: as many multiply-adds as the plain layer, and a router's."""
+    """Four experts of half the width, of which each token uses two: the multiply-adds of the plain layer, and a router's."""
     block.feed_forward = MixtureOfExperts(Router(D, 4, 2, rng=0), [SwiGLU(D, F // 2, rng=0) for _ in range(4)])
 
 
@@ -83,7 +98,11 @@ PARTS = {
     "nothing changed": plain,
     "grouped queries, 4 for 1": lambda: plain(num_kv_heads=1),
     "sliding window of T / 4": each_block(sliding_window),
+    "window, 2 tokens kept": each_block(window_with_kept_tokens),
+    "blocks of T / 8, 3 seen": lambda: plain(attention=lambda sizes, rng: BlockSparseAttention(blocks_near_by, T // 8)),
+    "linear attention": lambda: plain(attention=lambda sizes, rng: LinearAttention()),
     "sinks": each_block(sinks),
+    "gates of heads": each_block(gates),
     "capped scores": each_block(soft_cap),
     "norms of queries and keys": each_block(norms_of_queries_and_keys),
     "norms after sublayers": each_block(norms_after_sublayers),
@@ -119,4 +138,5 @@ def measure_part(name, rounds, turn=0.25):
         for candidate, milliseconds in pair.items():
             times[candidate] += milliseconds
     return {"part": name, "parameters": model.num_parameters(), "part_ms": statistics.median(times["part"]),
-            "plain_ms": statistics.median(times["plain"]), "ratio": statistics.median(ratios), "ratio_quartiles": quartiles(ratios)}
+            "plain_ms": statistics.median(times["plain"]), "ratio": statistics.median(ratios),
+            "ratio_quartiles": quartiles(ratios)}
