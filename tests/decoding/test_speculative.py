@@ -48,7 +48,9 @@ def model_and_drafts():
             "the model": (model, nt.ModelDraft(model)), "n-grams": (model, nt.NGramDraft(V)), "heads": (own, own)}
 
 
-@pytest.mark.parametrize("name", model_and_drafts())
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=pytest.mark.slow if name in ("another model", "nearly the same") else ())
+    for name in ("another model", "nearly the same", "the model", "n-grams", "heads")])
 def test_greedy_text_is_that_of_generate(name):
     """Also where the text grows longer than max_len, where it stops, and where an n-gram must not occur again."""
     model, draft = model_and_drafts()[name]
