@@ -1,17 +1,17 @@
 # %% [markdown]
 # # 22 Attention that sees less
 #
-# Every query of the Transformer of 2017 sees every key, so T tokens cost T² scores, and a model that writes keeps all
-# keys and values. Much of what has changed since then is about seeing less:
+# Every query of the 2017 Transformer sees every key, so T tokens cost T² scores, and a model that writes keeps all keys
+# and values. Much of what has changed since then sees less:
 #
 #     windows (Beltagy et al. 2020)             the w tokens up to the query
 #     blocks (Child et al. 2019)                chosen blocks of keys
-#     kept first tokens (Xiao et al. 2024)      a window, and the beginning of the text
+#     kept first tokens (Xiao et al. 2024)      a window, and the first tokens
 #     linear (Katharopoulos et al. 2020)        one sum over all keys
 #
-# After this lesson you will be able to write each of them, to count what it saves, and to say what it loses.
+# After this lesson you will be able to write each of them, count what it saves, and say what it loses.
 
-# %% The same four queries, keys and values in all sections
+# %% Queries, keys and values for sections 1, 2 and 6
 import copy
 
 import numpy as np
@@ -25,7 +25,7 @@ from numpy_transformer.layers.sinks import add_sinks
 
 lesson.start(__name__)
 rng = np.random.default_rng(22)
-T, d, e = 12, 4, 3
+T, d, e, b = 12, 4, 3, 3                       # tokens, features of a key and a value, tokens of a block
 q, k = rng.standard_normal((2, 1, 2, T, d))                         # one text, two heads
 v, dy = rng.standard_normal((2, 1, 2, T, e))
 t, s = np.arange(T)[:, None], np.arange(T)                          # position of a query, position of a key
@@ -47,16 +47,14 @@ def close(found, expected, bound=1e-12):
 # ## 1. A window
 #
 # In a window of w, query t sees the keys t - w + 1 to t: itself and w - 1 tokens before it. A hidden score is -inf, so
-# its weight and its gradient are exactly 0, as with every mask (lesson 06). Nothing else changes.
+# its weight and its gradient are exactly 0, as with every mask (lesson 06).
 #
-# One layer looks back w - 1 tokens. The tokens that it reads have looked back themselves, so L layers reach L (w - 1)
+# One layer looks back w - 1 tokens. The tokens that it reads have looked back themselves, so N layers reach N (w - 1)
 # tokens back.
 
 # %% A window of w tokens, and what three layers reach
 drawing("sees_less")
-causal = s <= t
-plain = nt.ScaledDotProductAttention()
-whole = outputs(plain, causal)
+plain, causal = nt.ScaledDotProductAttention(), s <= t
 
 
 def windowed(w):
@@ -64,32 +62,29 @@ def windowed(w):
 
 
 show_source(nt.SlidingWindow.forward, nt.SlidingWindow.backward, nt.SlidingWindow.near)
-claim("for 12 tokens, a window of 12 is full attention, bit for bit", close(outputs(windowed(T), causal), whole, 0))
-claim("a window of 11 is not", not all(close(outputs(windowed(T - 1), causal), whole)))
-for w in (2, 5, 11):
-    claim(f"{w} tokens: t - s < {w}", close(outputs(windowed(w), causal), outputs(plain, causal & (t - s < w)), 0))
+for w in (2, 5, 11, T):
+    exact = outputs(plain, causal & (t - s < w))                    # for w = 12, full attention
+    claim(f"a window of {w} shows exactly t - s < {w}, bit for bit", close(outputs(windowed(w), causal), exact, 0))
 predict("4 layers with a window of 5: how many tokens back does an output depend on?", 16,
         why="Each layer looks 5 - 1 = 4 tokens back, and 4 layers 4 · 4 = 16.")
 for layers in (1, 2, 3):
     model = nt.CausalLanguageModel(9, 8, 2, layers, rng=layers, attention=lambda sizes, rng: windowed(4))
     reach = nt.influence(model, rng.integers(0, 9, (1, T)), of="decoder")
-    claim(f"L = {layers}: a window of 4 reaches {3 * layers} tokens back, and no further",
+    claim(f"N = {layers}: a window of 4 reaches {3 * layers} tokens back, and no further",
           np.array_equal(reach > 0, causal & (t - s <= 3 * layers)))
 
 # %% [markdown]
 # ## 2. Blocks, and what they cost
 #
 # A mask that hides a score does not save its computation. Matrix products are fast for whole blocks, so one divides
-# the text into blocks of b tokens, and a boolean **layout** names the blocks of keys that each block of queries sees.
-# Only these scores are computed. Inside a block, the causal mask still hides later keys.
+# the text into blocks of b tokens. A boolean **layout** names the blocks of keys that each block of queries sees. Only
+# these scores are computed. Inside a block, the causal mask still hides later keys. In backward, a key that several
+# blocks have seen gets the sum of their gradients.
 #
-# In backward, each block of queries is an attention of its own. A key that several blocks have seen gets the sum of
-# their gradients.
-#
-# The cost is counted in multiply-adds: each score takes d in q kᵀ and each weight e in P v.
+# The cost is counted in multiply-adds: each score takes d in q kᵀ and each weight e in P v, here 64 each. The table
+# counts a kernel that skips hidden keys; `SlidingWindow` computes all T² scores.
 
-# %% Blocks of three tokens: the first one, the own one and the one before
-b = 3
+# %% Blocks of three tokens: the first one, the query's own one and the one before
 layout = np.array([[i == j or j == 0 or i - j == 1 for j in range(T // b)] for i in range(T // b)])
 y, dq, dk, dv = (np.zeros_like(array) for array in (v, q, k, v))
 for i in range(T // b):
@@ -106,24 +101,24 @@ claim("it is attention with the layout, expanded to tokens, as a mask",
       close(outputs(blocks, causal), outputs(plain, causal & layout.repeat(b, 0).repeat(b, 1))))
 computed = sum((rows.stop - rows.start) * keys.size for rows, keys in blocks.blocks(T, T))
 claim("it computes the scores of 9 blocks of 3 · 3, and no others", computed == layout.sum() * b * b == 81)
-length, width = np.array([1024, 4096]), 64
-keys_of_all = {"all keys": length * length, "a window of 512": length * 512,
-               "3 blocks of sqrt(T)": 3 * length ** 1.5, "linear attention (section 6)": length * (width + 1)}
-for (name, keys), growth in zip(keys_of_all.items(), (16, 4, 8, 4)):
-    claim(f"{name}: 4 times the length takes {growth} times the multiply-adds", keys[1] == growth * keys[0],
-          f"{2 * width * keys[0]:.1e} for 1,024 tokens, {2 * width * keys[1]:.1e} for 4,096")
+sees = np.arange(4096) + 1                                          # query t has t + 1 keys that are not later
+counts = {"all keys": sees, "a window of 512": np.minimum(sees, 512), "up to 3 blocks of 64":
+          np.minimum(-(-sees // 64), 3) * 64, "linear attention (section 6)": np.full(4096, 64 + 1)}
+for (name, count), more in zip(counts.items(), (16, 5, 4, 4)):
+    costs = 128 * count[:1024].sum(), 128 * count.sum()             # d + e = 128 multiply-adds for each score
+    claim(f"{name}: 4 times the tokens take about {more} times the multiply-adds", round(costs[1] / costs[0]) == more,
+          f"{costs[0]:.1e} for 1,024 tokens, {costs[1]:.1e} for 4,096")
 
 # %% [markdown]
-# ## 3. A sink of one's own
+# ## 3. A learned sink
 #
-# The weights of a softmax sum to 1. A head that finds nothing has to put its weight somewhere. Trained models put it
-# on the first token, an **attention sink**. gpt-oss gives each head h a sink instead, a learned score s_h without key
-# and value:
+# The weights of a softmax sum to 1, even if a head finds nothing. Trained models then put them on the first token, an
+# **attention sink**. gpt-oss (OpenAI 2025) gives each head h a sink instead, a learned score s_h without key and value:
 #
 #     p_j = exp(x_j) / (exp(s_h) + Σ exp(x_i))
 #
-# This is a softmax over one more score, whose value is a row of zeros. For this score dp = 0, and softmax's backward dx
-# = p (dp - Σ dp_j p_j) gives
+# This is a softmax over one more score, whose value is a row of zeros, so its dp is 0. With p_s the sink's own weight,
+# softmax's backward dx = p (dp - Σ dp_j p_j) gives
 #
 #     ds_h = -p_s Σ dp_j p_j,     summed over all queries, because they share s_h
 
@@ -135,20 +130,19 @@ dx = p[..., :-1] * (dp - dot)
 dsink = -(p[..., -1:] * dot).sum((1, 2))
 softmax = nt.SinkSoftmax(2).astype(np.float64)
 softmax.sinks.data = sink
-claim("nt.SinkSoftmax returns these weights, dx and ds",
-      close((softmax(x), softmax.backward(dp), softmax.sinks.grad), (p[..., :-1], dx, dsink)))
+found = softmax(x), softmax.backward(dp), softmax.sinks.grad
+claim("nt.SinkSoftmax returns these weights, dx and ds", close(found, (p[..., :-1], dx, dsink)))
 claim("finite differences and the complex step confirm it", nt.gradcheck(softmax, x).ok)
 
 # %% [markdown]
 # ## 4. A stream without its beginning
 #
-# A stream of letters never ends, so its first tokens have to leave the cache some day. The model below says for each
-# of 12 letters whether it is among the four before it. For a new letter, its two heads find nothing to match. Three
-# models are trained on 32 tokens and then read 256: with all keys, with a window of 12, and with a window that keeps
-# the first token (`nt.SinkWindow`).
+# A stream never ends, so its first tokens have to leave the cache at some point. For each letter, the model says
+# whether it occurred among the four before it. For a new one, its heads find nothing to match. We train three models
+# on 32 tokens: with a start token, with learned sinks, and with neither. Each then reads 256 tokens: with all keys,
+# with a window of 10, and with one that keeps the first token (`nt.SinkWindow`).
 #
-# Positions are a learned bias for each distance up to 8, equal for all longer ones, so the kept token may be any
-# distance away.
+# Positions are a learned bias for each distance up to 7. All longer ones share one, so the kept token may be far away.
 
 # %% Three models, three ways to read
 LETTERS, START, NEAR = 12, 12, 4
@@ -177,69 +171,72 @@ def train(model, batch, steps):
     return model.eval()
 
 
-def loss_by_position(model, ids, targets, window):
+def each_loss(model, ids, targets, window):
     model = copy.deepcopy(model)
     with_score_changes(model.decoder.blocks[0].attention.attention, window)
-    log_p = nt.LogSoftmax().eval()(model(ids))
-    return -np.take_along_axis(log_p, targets[..., None], -1).mean((0, 2))
+    return -np.take_along_axis(nt.LogSoftmax().eval()(model(ids)), targets[..., None], -1)[..., 0]
 
 
-def sinks(sizes, rng):
-    return add_sinks(nt.ScaledDotProductAttention(), sizes.num_heads)
-
-
-READINGS = nt.SlidingWindow(256), nt.SlidingWindow(12), nt.SinkWindow(12, 1)
+READINGS = {"all keys": nt.SlidingWindow(256), "window of 10": nt.SlidingWindow(10),
+            "window of 10 and the first token": nt.SinkWindow(10, 1)}
 picture = Figure(figsize=(8, 4.5), layout="constrained")
 axes, late = picture.subplots(), {}
-for kind, start, attention in (("start token", 1, "plain"), ("learned sinks", 0, sinks), ("neither", 0, "plain")):
+for kind, start, attention in (("start token", 1, "plain"), ("learned sinks", 0, lambda sizes, rng: add_sinks(
+        nt.ScaledDotProductAttention(), sizes.num_heads)), ("neither", 0, "plain")):
     model = nt.CausalLanguageModel(LETTERS + 1, 32, 2, 1, max_len=256, rng=1, init="xavier", attention=attention,
                                    positions=nt.RelativePositionBias(2, 12, 8, causal=True, rng=1))
     ids, targets = stream(np.random.default_rng(1), 32 * 600, 32, start)
     train(model, lambda step: (ids[32 * step:32 * step + 32], targets[32 * step:32 * step + 32]), 600)
-    long_stream = stream(np.random.default_rng(2), 64, 256, start)
-    losses = [loss_by_position(model, *long_stream, window) for window in READINGS]
-    late[kind] = [loss[32:].mean() for loss in losses]
-    print(f"  {kind:14}", *(f"{window}: {loss:.3f}  " for window, loss in zip(READINGS, late[kind])))
+    ids, seen = stream(np.random.default_rng(2), 64, 256, start)
+    losses = np.stack([each_loss(model, ids, seen, window) for window in READINGS.values()])
+    late[kind] = losses[..., 32:].mean((1, 2))
+    print(f"  {kind:14}", *(f"{name}: {loss:.4f}  " for name, loss in zip(READINGS, late[kind])))
     if start:
-        axes.plot(np.exp(losses).T, label=[str(window) for window in READINGS])
+        axes.plot(np.exp(losses.mean(1)).T, label=list(READINGS))
+        model(ids[:, :32])
+        weight = model.decoder.blocks[0].attention.attention.weights[..., 8:, 0].mean(1)        # on the start token
+        given = [weight[seen[:, 8:32] == old].mean() for old in (0, 1)]
+        wrong = [np.mean(losses[1, :, 32:][seen[:, 32:] == old] > np.log(2)) for old in (0, 1)]     # less than half
 (everything, lost, kept), learned, neither = late.values()
 claim("with a start token, the window breaks the model, and the kept token repairs it",
       [lost > 0.2, lost > 3 * kept, kept < 0.15, kept < everything], f"loss {lost:.2f} and {kept:.2f}")
-claim("without a start token, the window does no harm, with learned sinks and without them",
-      [losses[1] < losses[0] + 0.05 for losses in (learned, neither)])
-axes.axvline(12, color="0.6", linestyle=":")
-axes.set(xlabel="position", ylabel="perplexity", title="The start token leaves the window at position 12")
-picture.legend(loc="outside lower center", ncols=2)
+claim("the start token gets more weight for new letters", given[0] > 1.1 * given[1], "{:.2f}, {:.2f}".format(*given))
+claim("once it is gone, new letters pass for old ones", [wrong[0] > 0.1, wrong[0] > 2 * wrong[1]],
+      f"wrong are {wrong[0]:.1%} of the new ones, and {wrong[1]:.1%} of the old ones")
+claim("without a start token, the window does no harm", [b < min(a + 0.05, 0.1) for a, b, _ in (learned, neither)])
+axes.axvline(10, color="0.6", linestyle=":")
+axes.set(xlabel="position", ylabel="perplexity", title="With a start token: it leaves the window at position 10")
+picture.legend(loc="outside lower center", ncols=3)
 figure("stream", picture)
 
 # %% [markdown]
-# If a letter is new, the heads of the first model give part of their weight to the start token. As soon as it is gone,
-# this weight goes to ordinary letters, and the model takes new letters for old ones. A learned sink cannot leave the
-# cache. All keys are worse than the window with the kept token: the model was never trained with so many.
+# If a letter is new, the heads of the first model give more weight to the start token. Once it is gone, this weight
+# goes to letters, and new letters are taken for old. Reading all keys is worse than keeping one: the model
+# was trained with 32.
 #
-# Two things did not reproduce. Xiao et al. 2024 find that *any* first token becomes a sink. Our third model had no
-# start token, and found a way that needs none: it does not break. And on text, small models lose less (exercise 3).
+# Two things did not reproduce. Xiao et al. 2024 find that *any* first token becomes a sink. Our third model, without a
+# start token, does not break, so the second proves nothing for learned sinks. And on text, small models with the
+# default initial weights lose almost nothing (exercise 3).
 #
 # ## 5. Distances that were never seen
 #
-# A window also limits the distances that positions have to express. ALiBi reaches further without one: it lowers a
-# score by m_h times the distance, with a slope m_h for each head, 1/4, 1/16, 1/64 and 1/256 for four heads. A distance
-# that never occurred in training continues the same line. Rotary positions (lesson 16) turn by angles that the model
-# has never seen.
+# A window also limits the distances that positions express. ALiBi (Press et al. 2022) reaches further without one: it
+# lowers a score by the distance times a slope m_h, 1/4, 1/16, 1/64 and 1/256 for four heads. A distance that never
+# occurred in training continues the same line. Rotary positions (lesson 16) turn by angles that the model has never
+# seen.
 
 # %% Trained on 32 characters, read with 256
-tokenizer = CharTokenizer(builtin_text())
+tokenizer, rise = CharTokenizer(builtin_text()), {}
 windows = TextWindows(tokenizer.encode(builtin_text()), 32, batch_size=16, seed=1)
 long = np.asarray(windows.held_out)[np.arange(0, len(windows.held_out) - 257, 257)[:, None] + np.arange(257)]
 claim("the bias is -m_h (t - s)", close(nt.ALiBi(4)(T, T), -0.25 ** np.arange(1, 5)[:, None, None] * abs(t - s)))
-rise = {}
 for positions in ("alibi", "rotary"):
     model = nt.CausalLanguageModel(tokenizer.vocab_size, 32, 4, 1, max_len=256, rng=1, positions=positions)
     train(model, lambda step: (windows.batch(step)[0][0], windows.batch(step)[1]), 200)
-    losses = loss_by_position(model, long[:, :-1], long[:, 1:], nt.SlidingWindow(256))
-    rise[positions] = losses[128:].mean() - losses[16:32].mean()
-claim("from position 128 on, ALiBi has lost little, and rotary positions several times as much",
-      [rise["alibi"] < 0.15, rise["rotary"] > 2 * rise["alibi"]], f"{rise['alibi']:+.2f} and {rise['rotary']:+.2f}")
+    losses = each_loss(model, long[:, :-1], long[:, 1:], nt.SlidingWindow(256))
+    rise[positions] = losses[:, 128:].mean() - losses[:, 16:32].mean()
+claim("from position 128 on, ALiBi has lost less than 0.1, and rotary positions more than 0.3",
+      [rise["alibi"] < 0.1, rise["rotary"] > 0.3], f"{rise['alibi']:+.3f} and {rise['rotary']:+.3f}")
 
 # %% [markdown]
 # ## 6. Linear attention
@@ -249,13 +246,17 @@ claim("from position 128 on, ALiBi has lost little, and rotary positions several
 #
 #     y_t = Σ (φ(q_t) · φ(k_j)) v_j / Σ φ(q_t) · φ(k_j),     j = 0 to t
 #
-# has φ(q_t) in every term, and it can be taken out of both sums. What remains does not depend on the query: a
-# **state** U_t = Σ φ(k_j)ᵀ v'_j, to which each token adds one term. Here v' = (v, 1), so the last column sums up the
-# denominator. The state has d (e + 1) numbers, however long the text is. It takes the place of the cache.
+# has φ(q_t) in every term. Taken out of both sums, it leaves what does not depend on the query: a **state** U_t = Σ
+# φ(k_j)ᵀ v'_j with v' = (v, 1). It has d (e + 1) numbers, however long the text is, and takes the place of the cache.
+# In u_t = φ(q_t) U_t, the last entry is the denominator z_t, and the others are the numerator:
 #
-# **Backward** runs in reverse. U_t is used by all queries from t on, so its gradient R_t is a running sum, too:
+#     y_t = u_t[:e] / z_t,     du_t = (dy_t, -dy_t · y_t) / z_t
+#
+# **Backward** runs in reverse. All queries from t on use U_t, so its gradient R_t is a running sum, too:
 #
 #     R_t = R_(t+1) + φ(q_t)ᵀ du_t,     dφ(k_t) = v'_t R_tᵀ,     dv'_t = φ(k_t) R_t,     dφ(q_t) = du_t U_tᵀ
+#
+# Finally dq_t = φ'(q_t) dφ(q_t), and likewise dk_t.
 
 # %% Two forms of the same attention, forward and backward
 def phi(x):                                 # and its derivative
@@ -288,9 +289,10 @@ claim("without the mask it sees the future, and without the division it is no me
 # %% [markdown]
 # ## 7. What a state cannot hold
 #
-# Now each token stores a pair of a key and a value, and is asked for the value of its own key. There are n pairs.
-# Softmax attention keeps all n keys. The state of linear attention is a sum, and its φ(k) are vectors of d numbers:
-# more than d of them are never independent, so values mix.
+# Each token stores a key and a value, and is asked for the value of its own key. There are n pairs; guessing recalls
+# 1/16. A linear state is a sum: a value comes back unmixed only if the φ(k) are orthogonal. φ is positive, so at
+# best they nearly are, and more than d not even that. Softmax needs no orthogonality: exp of large scores singles out
+# the best key.
 
 # %% Recall of n pairs, softmax against linear
 KEYS, VALUES, COUNTS = 64, 16, (2, 4, 8, 16, 32, 48)
@@ -335,9 +337,8 @@ figure("recall", picture)
 # %% [markdown]
 # ## 8. A long prompt in parts
 #
-# A server reads a prompt of T tokens before it writes. All at once, this takes T² scores per head. In **chunks** of C
-# tokens, each chunk attends to the cache and to itself, with C times as many scores as the cache has keys. At no time
-# there are more than C T, and the result is the same.
+# Reading a prompt of T tokens at once takes T² scores per head. Each **chunk** of C queries attends to the keys in the
+# cache and to its own, at most T keys, so no call computes more than C T scores.
 
 # %% Prefill at once and in chunks of 16
 model = nt.CausalLanguageModel(9, 8, 2, 2, max_len=64, rng=1).astype(np.float64).eval()
@@ -350,7 +351,7 @@ for start in range(0, 64, 16):
 claim("the logits are the same", relative_error(np.concatenate(chunks, 1), logits) < 1e-12)
 caches = ([kept.array for kept in cache.arrays.values()] for cache in (in_chunks, at_once))
 claim("and so are all keys and values in the caches", close(*caches))
-predict("64 tokens, in chunks of 16: how many scores per head has the largest call? At once there are 4,096.",
+predict("64 tokens, in chunks of 16: how many scores per head does the largest call compute? At once, it is 4,096.",
         max(scores), why="The last 16 queries see 64 keys: 16 · 64 = 1,024.")
 
 # %% [markdown]
@@ -359,13 +360,14 @@ predict("64 tokens, in chunks of 16: how many scores per head has the largest ca
 # ## Exercises
 #
 # 1. T = 6 and a window of 3, causal. How many scores are not hidden? Which input tokens does output 5 depend on after
-#    two layers? How large must a cache be that serves this window?
+#    two layers? How many keys per head does its cache need?
 # 2. Two scores are 0 and 0, and the sink is ln 2. What are the weights? For dp = (1, 3), what are dx and ds?
-# 3. Train the models of section 5 on text with a start token in front of each window, learned relative positions and
-#    two layers, and read 300 characters with a window of 24, with and without the start token. How large is the effect?
-# 4. Linear attention with d = 1, φ(k) = 2, 1, 1, φ(q) = 1, 1, 3 and v = 3, 0, 6. What are the states and the outputs?
-#    Why does φ(q) make no difference here?
-# 5. A layer has 32 heads and 16-bit numbers, and the prompt has 100,000 tokens. How much memory do the scores of a
-#    layer need at once, and in chunks of 512?
+# 3. Train the models of section 5 with two layers, a start token in front of each window of text and the positions
+#    `nt.RelativePositionBias(4, 16, 24, causal=True)`, once with `init="gpt2"` (the default), once with `"xavier"`.
+#    Read 300 characters with a window of 24 in both blocks, with and without the start token. How large is the effect?
+# 4. Causal linear attention with d = 1, φ(k) = 2, 1, 1, φ(q) = 1, 1, 3 and v = 3, 0, 6. What are the states and the
+#    outputs? Why does φ(q) make no difference?
+# 5. A layer has 32 heads and 16-bit numbers, and the prompt has 100,000 tokens. How much memory do its scores
+#    need at once, and in chunks of 512?
 #
 # With a checker (`numpy-transformer exercise start my-exercises 22`): 22.1, 22.2, 22.3.

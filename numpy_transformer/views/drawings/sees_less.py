@@ -13,12 +13,15 @@ def sees_less(c):
     causal = key <= query
     near = causal & (query - key < WINDOW)
     i, j = query // 2, key // 2                 # blocks of two tokens
-    kinds = {"all": causal, "window": near, "kept": near | (causal & (key == 0)), "blocks": causal & ((j == 0) | (i - j < 2))}
+    computed = (j <= i) & ((j == 0) | (i - j < 2))          # whole blocks, with scores that the causal mask hides
+    kinds = {"all": causal, "window": near, "kept": near | (causal & (key == 0)), "blocks": causal & computed}
     for n, (kind, seen) in enumerate(kinds.items()):
         area = c.cells(1.6 + 2.6 * n, 5.6, SIZE, SIZE, size=SIDE, roles=[["weight" if s else "muted" for s in row] for row in seen],
                        shades=seen * 0.5)
         c.text(area.x, area.top[1] + 0.22, c.word(kind), bold=True)
         c.note(area.x, area.bottom[1] - 0.1, c.word("count", count=int(seen.sum())), va="top")
+        if kind == "blocks":
+            c.note(area.x, area.bottom[1] - 0.35, c.word("computed", count=int(computed.sum())), va="top")
     c.note(0.5, 5.6, c.word("queries"), ha="right")
     stack(c)
 
@@ -39,7 +42,8 @@ def stack(c):
         c.note(upper.left[0] - 0.15, upper.y, c.word("layer", number=layer), ha="right")
     shade(c, rows[0], reached)
     c.note(rows[0].left[0] - 0.15, rows[0].y, c.word("input"), ha="right")
-    c.note(rows[0].x, rows[0].bottom[1] - 0.12, c.word("reach", layers=LAYERS, window=WINDOW, count=len(reached)), va="top")
+    text = c.word("reach", layers=LAYERS, window=WINDOW, count=len(reached), earlier=len(reached) - 1)
+    c.note(rows[0].x, rows[0].bottom[1] - 0.12, text, va="top")
 
 
 def shade(c, area, columns):
