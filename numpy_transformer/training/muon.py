@@ -16,15 +16,15 @@ ITERATIONS = 5
 
 
 def orthogonalize(G: np.ndarray) -> np.ndarray:
-    """Returns about U Vᵀ for a matrix G = U Σ Vᵀ: the same singular vectors, and singular values between 0.68 and 1.21.
+    """Returns about U Vᵀ for a matrix G = U Σ Vᵀ: the same singular vectors, and all but the smallest singular values near 1.
 
     X starts as G divided by its norm, so that its singular values are at most 1. Each of five Newton-Schulz iterations
 
         X = a X + b (X Xᵀ) X + c (X Xᵀ)² X
 
     maps every singular value s to a s + b s³ + c s⁵, and leaves the singular vectors as they are. The coefficients let small
-    values grow quickly, 3.4 times in an iteration, and not converge to 1. A singular value of G that is less than about 0.0015
-    times the norm of G is still below 0.68 in the end, and one that is 0 stays 0.
+    values grow quickly, 3.4 times in an iteration, and not converge to 1. Those from 0.0016 times the norm of G on end between
+    0.68 and 1.21. A smaller one may still be below 0.68, and one that is 0 stays 0.
 
     Source: Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks".
     """
@@ -45,7 +45,7 @@ def orthogonalize(G: np.ndarray) -> np.ndarray:
 class Muon(Optimizer):
     """w -= lr sqrt(max(1, d_out / d_in)) orthogonalize(dw + momentum v),   v = momentum v + dw, for matrices w.
 
-    All directions of the update are about equally long, where those of Adam and SGD can differ a thousandfold. The formula
+    All directions of the update but the weakest are about equally long, where those of Adam and SGD can differ a thousandfold. The formula
     looks ahead by one step (Nesterov). Muon is meant for hidden matrices. Embeddings, the output layer, norms and biases
     belong to another optimizer: see muon_with_adamw.
 

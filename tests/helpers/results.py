@@ -27,6 +27,7 @@ HELD = {
     "19": {"0.03": 0.05 / math.sqrt(3), "0.05": "the range of Keras's initialization", "0.18": 32 ** -0.5, "0.2": 1 / 5,
            "0.92": 24 / 26},
     "25": {"two of eight": "how many experts are chosen"},
+    "26": {"five seeds": MEASURED},
 }
 PLAIN = re.compile(r"\d+(?:\.\d+)?")
 
