@@ -1,11 +1,11 @@
 # %% [markdown]
 # # 28 Guess and verify
 #
-# A model writes one token per call, because each token depends on those before it. In training, however, one call
-# reads a whole text and predicts what follows each of its tokens. Speculative decoding uses this. A cheap **draft**
-# guesses the next k tokens, and one call of the model **verifies** all of them. If the guesses are good, one call
-# gives several tokens. The text is still one of the model: greedy text is the same token for token, and sampled text
-# has exactly the same distribution.
+# A model writes one token per call, because each token depends on those before it. In training, one call reads a whole
+# text and predicts what follows each of its tokens. Speculative decoding uses this. A cheap **draft** guesses the next
+# k tokens, and one call of the model **verifies** all of them. If the guesses are good, one call gives several tokens.
+# The text is still the model's: greedy text is the same token for token, and sampled text has exactly the same
+# distribution.
 #
 # After this lesson you will be able to prove that, to compute how many tokens one call gives, to train heads that
 # guess several tokens, and to say when guesses do not pay. Sources: Leviathan, Kalman and Matias 2023; Chen et al. 2023
@@ -53,8 +53,8 @@ def chi_squared(counts, p):
 #
 # No property of q was used. A bad draft is rejected often, but it cannot change the distribution.
 #
-# Drawing from p itself after a rejection looks natural, but it is wrong: where q was below p, tokens already get all
-# that the draft can give, and they need more than p afterwards.
+# Drawing from p itself after a rejection looks natural, but it is wrong: tokens that the draft guesses too often
+# already have their full p(x), and would get more.
 
 # %% 50,000 guesses, with the right rule and with two wrong ones
 predict("p = (0.5, 0.5) and q = (0.9, 0.1): with which probability is a guess accepted?", 0.6,
@@ -116,9 +116,9 @@ for a, k in ((0.5, 2), (0.6, 4), (0.9, 8)):
 #
 #     z = trunk(x)        y_i = head_i(z)        dz = Σ_i head_i.backward(dy_i)        dx = trunk.backward(dz)
 #
-# In one forward pass, z is used n times, so its gradient is a sum. Head 0 predicts the next token and, with the trunk,
-# is an ordinary model. The other heads are its draft, and need no call of their own. They do not know which token head
-# 0 draws, so they guess less well the further ahead they look.
+# Because z is used n times, its gradient is a sum. Head 0 predicts the next token and, with the trunk, is an ordinary
+# model. The other heads are its draft, and need no call of their own. They do not know which token head 0 draws, so
+# they guess less well the further ahead they look.
 
 # %% Three heads on a trunk of one block, forward and backward
 blocks = [nt.DecoderBlock(12, 2, 20, 0.0, rng=rng).astype(np.float64) for _ in range(4)]
@@ -188,7 +188,8 @@ claim("the small model predicts the next token less well than head 0", small_los
 # ## 4. The whole loop
 #
 # Each call reads the guesses after the text, and has k + 1 distributions of the model. The guesses are verified from
-# left to right. The first rejection ends the call, because all later guesses followed a token that is not in the text.
+# left to right. What follows a rejection is dropped. Each kept token has the distribution p given the tokens before it,
+# be it a guess, a replacement or the extra token. So the product of these probabilities is that of the model.
 #
 # With a cache (lesson 12b), a call reads only what is new: the latest token and the guesses. Afterwards the cache holds
 # keys and values of rejected guesses, and has to go back to the tokens that remain. Otherwise later tokens attend to
@@ -235,17 +236,17 @@ for temperature in (0, 1):
     ours = speculate(model, small, prompts[0], 60, 4, temperature, np.random.default_rng(1))
     theirs = nt.speculative_decode(model, small_draft, prompts[0], 60, 4, temperature, rng=np.random.default_rng(1))
     claim(f"temperature {temperature}: nt.speculative_decode writes the text of our loop", theirs.ids == ours)
-plain, greedy = [nt.generate(model, prompt, 60, temperature=0) for prompt in prompts], {}
+plain, greedy = [nt.generate(model, prompt, 120, temperature=0) for prompt in prompts], {}
 for name, (target, draft) in DRAFTS.items():
-    results = [nt.speculative_decode(target, draft, prompt, 60, temperature=0) for prompt in prompts]
-    greedy[name] = 60 * len(results) / sum(result.calls for result in results)
+    results = [nt.speculative_decode(target, draft, prompt, 120, temperature=0) for prompt in prompts]
+    greedy[name] = 120 * len(results) / sum(result.calls for result in results)
     claim(f"{name}: greedy text is the same, token for token", [result.ids for result in results] == plain,
           f"{greedy[name]:.1f} tokens per call")
 
 # %% [markdown]
-# Sampled texts differ from those of `nt.generate` even with the same seed, because other random numbers are used. So we
-# compare distributions. A model with four tokens and random weights has 64 continuations of three tokens. We write
-# 2,000 of them. The control is a draft that does not say the truth about its q.
+# Sampled texts use other random numbers than `nt.generate`, so we compare distributions. A model with four tokens and
+# random weights has 64 continuations of three tokens. We write 2,000 of them. The control is a draft that misreports
+# its q.
 
 # %% Three tokens in a row have the distribution of the model
 def random_model(seed):
@@ -282,14 +283,14 @@ for draft in (nt.ModelDraft(tiny_draft), WrongDraft(tiny_draft)):
 # **In multiply-adds, never.** A call reads k + 1 tokens and gives E ≤ k + 1 of them. The products with the matrices
 # are computed for rejected guesses, too, and the draft has its own.
 #
-# **In calls, nearly always.** On a large machine, the time of a call with few tokens is that of reading all weights
-# from memory once, however many tokens share them. If a step of the draft takes c times as long as a call of the model,
-# then
+# **In calls, nearly always.** For a large model on a GPU, the time of a call with few tokens is that of reading all
+# weights from memory once, however many tokens share them. If a step of the draft takes c times as long as a call of
+# the model, then
 #
 #     speedup = E / (1 + k c) = (1 - a^(k+1)) / ((1 - a) (1 + k c))
 #
-# For k = 1 this is (1 + a) / (1 + c): guessing pays if a > c. With larger k, E approaches its limit while the costs
-# grow, so that there is a best k.
+# For k = 1 this is (1 + a) / (1 + c): guessing pays if a > c. If a < c, no k pays, as E ≤ 1 + k a < 1 + k c. With
+# larger k, E approaches its limit while the costs grow, so there is a best k.
 
 # %% Tokens per call of the three drafts, the formula, and multiply-adds
 predict("a = 0.8, and the draft is free (c = 0). What is the limit of the speedup for large k?", 5,
@@ -304,7 +305,7 @@ best = {(a, c): max(range(1, 40), key=lambda k: speedup(a, k, c)) for a in (0.6,
 print("  best k:", *(f"{k} for a = {a}, c = {c};" for (a, c), k in best.items()))
 claim("a better draft may guess more, and a more expensive one less",
       [best[0.8, c] > best[0.6, c] for c in (0.05, 0.2)] + [best[a, 0.05] > best[a, 0.2] for a in (0.6, 0.8)])
-claim("with a < c, no k pays", [speedup(0.2, k, 0.25) < 1 for k in range(1, 40)])
+claim("with a < c, no k pays", [speedup(a, k, 1.1 * a) < 1 for a in (0.2, 0.8) for k in range(1, 40)])
 
 
 def matrices(model):                        # multiply-adds per token: one for each entry of a matrix
@@ -327,7 +328,7 @@ for name, (target, draft) in DRAFTS.items():
         cost.append((per_token * (proposed + len(calls)) + draft_cost[name] * proposed) / (alone * 120 * len(prompts)))
     a = accepted / sum(m + (m < n) for n, m in calls)                   # of the guesses that were verified
     print(f"  {name}, a = {a:.2f}: for k = {GUESSES[:len(measured)]}", *(f"{x:.2f}" for x in measured), "per call")
-    print("    multiply-adds per token, in those without a draft:", *(f"{x:.2f}" for x in cost))
+    print("    multiply-adds per token, relative to plain decoding:", *(f"{x:.2f}" for x in cost))
     claim(f"{name}: fewer calls than tokens, but more multiply-adds", [min(measured) > 1, min(cost) > 1])
     line, = left.plot(GUESSES[:len(measured)], measured, "o", label=f"{name}, a = {a:.2f}")
     if name == "small model":
@@ -347,12 +348,12 @@ claim("n-grams: greedy text takes fewer calls than sampled text", greedy["n-gram
 # %% [markdown]
 # The formula assumes that each guess is accepted with the same probability a. In a text, easy and difficult places
 # alternate, so it is only about right. The n-grams are rarely right in sampled text of such a small model. Its greedy
-# text soon repeats itself, so there they are right more often. This says little about n-grams in the texts of large
-# models, or where a model is asked to copy part of its prompt. The multiply-adds leave out attention and the prompt.
+# text soon repeats itself, so there they are right more often. This says little about large models, or about texts that
+# copy part of the prompt. The multiply-adds leave out attention and the prompt.
 #
-# DeepSeek-V3's modules for further tokens are not independent: each also sees the token just before the one that it
-# predicts (`nt.SequentialTokenBlock`). The command `numpy-transformer generate RUN --draft ngram` or `--draft
-# RUN` says how many tokens each call gives.
+# DeepSeek-V3 has one such head, which also sees the token just before the one that it predicts
+# (`nt.SequentialTokenBlock`). `numpy-transformer generate RUN --draft ngram` or `--draft RUN` says how many tokens each
+# call gives.
 #
 # ## Exercises
 #
@@ -362,6 +363,6 @@ claim("n-grams: greedy text takes fewer calls than sampled text", greedy["n-gram
 # 3. An n-gram draft is certain of its guess x: q(x) = 1. With which probability is x accepted, and what is r then?
 # 4. A call of the model takes 10 ms, a step of the draft 1 ms, and a = 0.7. How long does a token take with k = 1, 4
 #    and 20? What is the best k?
-# 5. Why may a model not be its own draft, with c = 1? And why may it be with further heads?
+# 5. Why is a model useless as its own draft (c = 1)? Why are its further heads useful?
 #
 # With a checker (`numpy-transformer exercise start my-exercises 28`): 28.1, 28.2, 28.3, 28.4.

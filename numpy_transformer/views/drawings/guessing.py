@@ -12,11 +12,14 @@ def guess_and_verify(c):
         c.arrow(read.bottom, (x, 3.36))
     c.panel((places[0] + places[-1]) / 2, 3.05, places[-1] - places[0] + width, 0.56, "weight")
     c.text((places[0] + places[-1]) / 2, 3.05, c.word("call"))
-    for x, verdict in zip(places[len(text):], verdicts):
-        role = "weight" if verdict == "✓" else "muted"
-        box = c.box(x, 1.85, width, 0.5, verdict, "gradient" if verdict == "✗" else role)
-        c.arrow((x, 2.74), box.top)
-    c.note(places[-1] + width / 2 + 0.12, 1.85, c.word("after_last"), ha="left")
+    roles = {"✓": "weight", "✗": "gradient"}
+    for before, x, guess, verdict in zip(places[len(text) - 1:], places[len(text):], guesses, verdicts):
+        box = c.box(x, 1.85, width, 0.5, f"{guess} {verdict}", roles.get(verdict, "muted"))
+        c.arrow((before, 2.74), box.top)        # the output of the token before a guess judges it
+    more = c.box(places[-1] + step + 0.4, 1.85, width + 0.8, 0.6, role="muted", strength=0.4)
+    c.axes.patches[-1].set_linestyle("--")
+    c.note(more.x, more.y, c.word("after_last"))
+    c.arrow((places[-1], 2.74), (places[-1] + step, more.top[1]))
     for n, word in enumerate(result):
         drawn = n == len(result) - 1
         role = "plain" if n < len(text) else "query"
