@@ -40,8 +40,8 @@ if TYPE_CHECKING:
                          QuantizedLinear, RecurrentLinearAttention, RescaledAttention, Router, ScaledRotary,
                          SeparateSinusoids, Sequential, ShiftedPositions, Sigmoid, SigmoidRouter, SinkSoftmax, SinkWindow,
                          SoftCap, SoftmaxRouter, StraightThroughLinear, UnitOffsetRMSNorm, ZLoss, add_lora, add_rounding,
-                         balance_of, dequantize, freeze, merge_lora, quantize, round_to, stored_bytes, tokens_per_expert,
-                         unfreeze)
+                         add_sinks, balance_of, dequantize, freeze, gate_heads, merge_lora, norm_outputs,
+                         norm_queries_and_keys, quantize, round_to, stored_bytes, tokens_per_expert, unfreeze)
     from .models import ImageClassifier, MultiTokenStack, SequentialTokenBlock
     from .pretrained import load_pretrained, preset, save_pretrained
     from .tasks.runs import load_run
@@ -58,18 +58,20 @@ __all__ = [
     "Linear", "Softmax", "LogSoftmax", "ReLU", "GELU", "SiLU", "Tanh", "Dropout", "LayerNorm", "RMSNorm",
     "CrossEntropyLoss", "BinaryCrossEntropyLoss", "Embedding", "Unembedding", "SinusoidalPositionalEncoding",
     "LearnedPositionalEmbedding", "RotaryEmbedding", "ALiBi", "RelativePositionBias", "token_positions",
-    "ScaledDotProductAttention", "GroupedAttention", "PositionBias", "UnscaledAttention", "SlidingWindow", "FlashAttention",
-    "SymmetricWindow", "SinkSoftmax", "SoftCap", "RescaledAttention", "PartialRotary", "ScaledRotary", "UnitOffsetRMSNorm",
-    "NormedLinear", "PerHead", "Identity", "Sequential", "ParallelBlock", "Router", "SoftmaxRouter", "SigmoidRouter",
-    "MixtureOfExperts", "ClampedSwiGLU", "BalancedRouter", "BiasBalancing", "tokens_per_expert", "balance_of",
-    "LatentAttention", "AbsorbedLatentAttention",
-    "Bias", "ShiftedPositions", "NormedPositions", "SeparateSinusoids", "Patches", "ClassToken",
-    "GatedSelfAttention", "Sigmoid", "ZLoss",
-    "SinkWindow", "BlockSparseAttention", "LinearAttention", "RecurrentLinearAttention",
-    "AttentionMask", "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention",
-    "CrossAttention", "FeedForward", "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken",
-    "MaskedMean", "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora",
-    "round_to", "StraightThroughLinear", "add_rounding", "QuantizedLinear", "quantize", "dequantize", "stored_bytes",
+    "ScaledDotProductAttention", "GroupedAttention", "PositionBias", "UnscaledAttention", "FlashAttention", "AttentionMask",
+    "causal_mask", "padding_mask", "combine_masks", "MultiHeadAttention", "SelfAttention", "CrossAttention", "FeedForward",
+    "SwiGLU", "Block", "CrossBlock", "EncoderBlock", "DecoderBlock", "CrossAttentionBlock", "FirstToken", "MaskedMean",
+    # layers/: parts of current models
+    "with_score_changes", "SlidingWindow", "SymmetricWindow", "SinkWindow", "SoftCap", "RescaledAttention", "SinkSoftmax",
+    "add_sinks", "BlockSparseAttention", "LinearAttention", "RecurrentLinearAttention", "LatentAttention",
+    "AbsorbedLatentAttention", "GatedSelfAttention", "gate_heads", "Sigmoid", "PartialRotary", "ScaledRotary",
+    "UnitOffsetRMSNorm", "NormedLinear", "PerHead", "norm_queries_and_keys", "norm_outputs", "Identity", "Sequential",
+    "ParallelBlock", "Router", "SoftmaxRouter", "SigmoidRouter", "MixtureOfExperts", "ClampedSwiGLU", "BalancedRouter",
+    "BiasBalancing", "tokens_per_expert", "balance_of", "ZLoss", "Bias", "ShiftedPositions", "NormedPositions",
+    "SeparateSinusoids", "Patches", "ClassToken",
+    # layers/: weights that are frozen, updated by small matrices, or rounded
+    "freeze", "unfreeze", "LoRALinear", "add_lora", "merge_lora", "round_to", "StraightThroughLinear", "add_rounding",
+    "QuantizedLinear", "quantize", "dequantize", "stored_bytes",
     # models/
     "Stack", "CrossStack", "Encoder", "Decoder", "CrossAttentionDecoder", "EncoderDecoder", "make_model", "transformer_2017",
     "MultiTokenStack", "SequentialTokenBlock",

@@ -45,6 +45,8 @@ SIGNATURES = {
     "Router": "d_model, num_experts, top_k, bias=False", "SoftmaxRouter": "d_model, num_experts, top_k, bias=False",
     "SigmoidRouter": "d_model, num_experts, top_k, factor=1.0, num_groups=1, top_groups=1",
     "MixtureOfExperts": "router, experts, shared=None", "ClampedSwiGLU": "d_model, d_ff, limit=7.0, bias=True",
+    "with_score_changes": "attention, *changes", "gate_heads": "attention, rng=None", "add_sinks": "attention, num_heads",
+    "norm_outputs": "block, attention_norm, feed_forward_norm", "norm_queries_and_keys": "attention, query_norm, key_norm",
     "BalancedRouter": "router, coefficient=0.01", "BiasBalancing": "model, rate=0.001", "tokens_per_expert": "router",
     "balance_of": "counts",
     "LatentAttention": LATENT, "AbsorbedLatentAttention": LATENT,

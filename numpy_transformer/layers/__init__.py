@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from ..first_use import opens_on_first_use
 from .activations import GELU, ReLU, SiLU, Tanh
 from .alibi import ALiBi
-from .attention import ScaledDotProductAttention
+from .attention import ScaledDotProductAttention, with_score_changes
 from .blocks import Block, CrossAttentionBlock, CrossBlock, DecoderBlock, EncoderBlock
 from .dropout import Dropout
 from .embedding import Embedding, Unembedding
@@ -58,12 +58,12 @@ if TYPE_CHECKING:
     from .block_sparse import BlockSparseAttention
     from .experts import ClampedSwiGLU, MixtureOfExperts
     from .frozen import freeze, unfreeze
-    from .gated_attention import GatedSelfAttention, Sigmoid
+    from .gated_attention import GatedSelfAttention, Sigmoid, gate_heads
     from .identity import Identity, Sequential
     from .latent_attention import AbsorbedLatentAttention, LatentAttention
     from .linear_attention import LinearAttention, RecurrentLinearAttention
     from .lora import LoRALinear, add_lora, merge_lora
-    from .normed_linear import NormedLinear, PerHead
+    from .normed_linear import NormedLinear, PerHead, norm_outputs, norm_queries_and_keys
     from .number_formats import round_to
     from .parallel_block import ParallelBlock
     from .partial_rotary import PartialRotary, ScaledRotary
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from .quantization import QuantizedLinear, dequantize, quantize, stored_bytes
     from .routers import Router, SigmoidRouter, SoftmaxRouter
     from .sink_window import SinkWindow
-    from .sinks import SinkSoftmax
+    from .sinks import SinkSoftmax, add_sinks
     from .soft_cap import RescaledAttention, SoftCap
     from .straight_through import StraightThroughLinear, add_rounding
     from .unit_offset_norm import UnitOffsetRMSNorm
@@ -84,7 +84,7 @@ __all__ = ["ALiBi", "AttentionMask", "BinaryCrossEntropyLoss", "Block", "CrossAt
            "LogSoftmax", "MaskedMean", "MultiHeadAttention", "PositionBias", "RMSNorm", "ReLU", "RelativePositionBias",
            "RotaryEmbedding", "ScaledDotProductAttention", "SelfAttention", "SiLU", "SinusoidalPositionalEncoding",
            "SlidingWindow", "Softmax", "SwiGLU", "SymmetricWindow", "Tanh", "Unembedding", "UnscaledAttention",
-           "causal_mask", "combine_masks", "padding_mask", "token_positions"]
+           "causal_mask", "combine_masks", "padding_mask", "token_positions", "with_score_changes"]
 
 # Parts of current models and of fine-tuning, which `import numpy_transformer` does not load: {file: names}
 ON_FIRST_USE = {
@@ -93,12 +93,12 @@ ON_FIRST_USE = {
     "block_sparse": ("BlockSparseAttention",),
     "experts": ("ClampedSwiGLU", "MixtureOfExperts"),
     "frozen": ("freeze", "unfreeze"),
-    "gated_attention": ("GatedSelfAttention", "Sigmoid"),
+    "gated_attention": ("GatedSelfAttention", "Sigmoid", "gate_heads"),
     "identity": ("Identity", "Sequential"),
     "latent_attention": ("AbsorbedLatentAttention", "LatentAttention"),
     "linear_attention": ("LinearAttention", "RecurrentLinearAttention"),
     "lora": ("LoRALinear", "add_lora", "merge_lora"),
-    "normed_linear": ("NormedLinear", "PerHead"),
+    "normed_linear": ("NormedLinear", "PerHead", "norm_outputs", "norm_queries_and_keys"),
     "number_formats": ("round_to",),
     "parallel_block": ("ParallelBlock",),
     "partial_rotary": ("PartialRotary", "ScaledRotary"),
@@ -107,7 +107,7 @@ ON_FIRST_USE = {
     "quantization": ("QuantizedLinear", "dequantize", "quantize", "stored_bytes"),
     "routers": ("Router", "SigmoidRouter", "SoftmaxRouter"),
     "sink_window": ("SinkWindow",),
-    "sinks": ("SinkSoftmax",),
+    "sinks": ("SinkSoftmax", "add_sinks"),
     "soft_cap": ("RescaledAttention", "SoftCap"),
     "straight_through": ("StraightThroughLinear", "add_rounding"),
     "unit_offset_norm": ("UnitOffsetRMSNorm",),

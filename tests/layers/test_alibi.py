@@ -136,7 +136,7 @@ def test_a_component_may_be_handed_in_instead_of_a_name():
     assert all(block.attention.rotary is rotary for block in model.decoder.blocks)
 
 
-class SoftCap(nt.Module):
+class OwnCap(nt.Module):
     """y = c tanh(scores / c), as in Gemma 2: no score is larger than the cap c."""
 
     def __init__(self, cap):
@@ -155,7 +155,7 @@ class SoftCap(nt.Module):
 def capped(request, monkeypatch):
     """Makes a language model with capped scores, ALiBi and grouped heads. One entry of a table is all that it needs."""
     monkeypatch.setitem(ATTENTIONS, "capped",
-                        lambda sizes, rng: with_score_changes(request.param(sizes.dropout, rng), SoftCap(0.3)))
+                        lambda sizes, rng: with_score_changes(request.param(sizes.dropout, rng), OwnCap(0.3)))
 
     def make(attention="capped", **settings):
         model = nt.CausalLanguageModel(9, 16, 4, 2, d_ff=16, num_kv_heads=2, max_len=8, attention=attention, **settings)
@@ -182,7 +182,7 @@ def test_capped_scores_are_those_of_the_formula_and_meet_bias_and_mask(capped):
 @pytest.mark.parametrize("positions", quick(1, ["alibi", "rotary", "learned"]))
 def test_a_score_change_needs_one_class_and_one_name_in_a_table(capped, positions):
     model = capped(positions=positions)
-    assert repr(model).count("score_changes.0: SoftCap(cap=0.3)") == 1          # the two blocks share a line
+    assert repr(model).count("score_changes.0: OwnCap(cap=0.3)") == 1          # the two blocks share a line
     padding = np.arange(6) >= np.array([[2], [0]])
     report = nt.gradcheck(model, IDS, padding, directions=2)
     assert report.ok, str(report)
@@ -201,7 +201,7 @@ def test_the_explorer_shows_a_score_change_as_a_component_of_its_own(capped):
     chain = [f"{group}.{name}" for name in ("scores", "score_changes.0", "score_changes.1.add", "mask", "softmax")]
     for before, after in zip(chain, chain[1:]):
         assert f"{before}:y" in ops[after]["inputs"].values()
-    assert ops[chain[1]]["class"] == "SoftCap" and ops[chain[1]]["formulas"] == {}          # it brings none
+    assert ops[chain[1]]["class"] == "OwnCap" and ops[chain[1]]["formulas"] == {}          # it brings none
     assert not any(op["kind"] == "own code" for op in ops.values())
     values = {value["id"]: value for value in document["values"]}
     assert not any("mismatch" in value for value in values.values())

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -113,3 +114,10 @@ def test_a_decoder_sees_no_later_token_and_reads_with_a_cache(name):
 def test_bad_arguments_are_one_sentence(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_the_programs_of_the_page_print_what_it_says(capsys):
+    page = (Path(__file__).parents[2] / "lessons" / "MODELS.md").read_text(encoding="utf-8")
+    exec("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), {})
+    out = capsys.readouterr().out
+    assert out.endswith("True\n") and "MISMATCH" not in out and out.count("  ok") > 20
