@@ -120,4 +120,4 @@ def test_the_programs_of_the_page_print_what_it_says(capsys):
     page = (Path(__file__).parents[2] / "lessons" / "MODELS.md").read_text(encoding="utf-8")
     exec("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), {})
     out = capsys.readouterr().out
-    assert out.endswith("True\n") and "MISMATCH" not in out and out.count("  ok") > 20
+    assert out.endswith("True\n") and "WRONG" not in out and out.count("  ok") > 20
