@@ -2,14 +2,14 @@
 # # 23 Fewer numbers to keep
 #
 # A model that writes keeps the keys and values of all earlier tokens in a cache (lesson 12b). For long texts this cache
-# may need more memory than the weights, and every new token has to read all of it. There are two ways to keep fewer
-# numbers. Several heads can share their keys and values (lesson 16). Or the keys and values of *all* heads can be
-# computed from one narrow vector, and only that vector is kept: **latent attention** (DeepSeek-AI 2024, DeepSeek-V2).
+# may need more memory than the weights, and every new token has to read all of it. To keep fewer numbers, several heads
+# can share their keys and values (lesson 16). Or those of *all* heads are computed from one narrow vector, and only that
+# vector is kept: **latent attention** (DeepSeek-AI 2024, DeepSeek-V2).
 #
-# You will compute what real models keep, derive why keys and values need never be made, see why rotary positions are in
-# the way, write both backward passes, and compare kinds of attention with caches of equal size.
+# You will derive why keys and values need never be computed, see why rotary positions are in the way, write both
+# backward passes, and compare kinds of attention with caches of equal size.
 
-# %% Two small helpers
+# %% A small helper
 import math
 
 import numpy as np
@@ -20,7 +20,6 @@ from numpy_transformer.course import claim, drawing, figure, lesson, predict, sh
 from numpy_transformer.data import CharTokenizer, TextWindows, builtin_text
 
 lesson.start(__name__)
-drawing("latent_attention")
 rng = np.random.default_rng(23)
 
 
@@ -36,10 +35,10 @@ def relative_error(a, b):                   # the distance between a and b, divi
 #     multi-head attention        2 H d        a key and a value for each head
 #     grouped queries             2 G d        for each of G groups of heads
 #     multi-query attention       2 d          one key and one value (Shazeer 2019)
-#     latent attention            m + r        one latent vector c of width m, one rotary key of width r
+#     latent attention            m + r        one latent vector c of width m, one rotary key of width r (section 3)
 #
-# The next cell applies this to the published sizes of four models, with 2 bytes for each number. DeepSeek-V3 has 128
-# heads, with keys of width 192 and values of width 128.
+# (m is not Adam's mean here.) The next cell takes the published sizes of four models, with 2 bytes for each number.
+# DeepSeek-V3 has 128 heads, with keys of width 192 and values of width 128.
 
 # %% Bytes for each token, from the published sizes
 MODELS = {                                  # layers, and numbers for each token and layer
@@ -53,7 +52,7 @@ predict("Llama 3 8B has 32 layers and 8 heads of keys of width 128. How many byt
 kept = {name: layers * numbers * 2 for name, (layers, numbers) in MODELS.items()}
 for name, count in kept.items():
     print(f"  {name:28}{count:>10,} bytes for a token, {count * 100_000 / 1e9:6.1f} GB for 100,000 tokens")
-claim("the latent vectors of DeepSeek-V3 take 71 times less than its keys and values would",
+claim("the latent vectors of DeepSeek-V3 take 1/71 of the memory of its keys and values",
       round(kept["DeepSeek-V3, if multi-head"] / kept["DeepSeek-V3, latent"]) == 71)
 picture = Figure(figsize=(8, 3.2), layout="constrained")
 axes = picture.subplots()
@@ -63,15 +62,15 @@ axes.invert_yaxis()
 figure("kept", picture)
 
 # %% [markdown]
-# ## 2. Keys that are never made
+# ## 2. Keys that are never computed
 #
-# Let c = x W_down be the latent vector of a token. (A norm follows in real models.) Head h has its own matrices
-# W_K (m, n) and W_V (m, e):
+# Let c = x W_down be the latent vector of a token. (A norm follows in real models.) Each head has its own matrices
+# W_K (m, n) and W_V (m, e), where n is the width of a key and e that of a value:
 #
 #     k = c W_K        v = c W_V        A = q kᵀ        y = P v
 #
-# Keeping c saves memory, but the keys and values of all earlier tokens would have to be made again for each new token.
-# Two lines of algebra avoid this:
+# Keeping c saves memory, but each new token would need the keys and values of all earlier tokens again. Two lines of
+# algebra avoid this:
 #
 #     A = q (c W_K)ᵀ = (q W_Kᵀ) cᵀ
 #     y = P (c W_V)  = (P c) W_V
@@ -97,8 +96,8 @@ claim("P v = (P c) W_V for every head", relative_error(P @ c @ W_V, P @ (c @ W_V
 #
 #     A = q R_t (c W_K R_s)ᵀ = q R_t R_sᵀ W_Kᵀ cᵀ = (q R_{t-s} W_Kᵀ) cᵀ
 #
-# The rotation stands between q and W_Kᵀ, and it differs for each pair of positions, so no single absorbed query serves
-# all keys. Rotating the absorbed query and c instead gives another function, because the order of matrices matters.
+# The rotation stands between q and W_Kᵀ, and differs for each pair of positions, so no absorbed query serves all
+# keys. Rotating the absorbed query and c instead gives another function, because the order of matrices matters.
 #
 # The solution is to keep positions apart. Each head has a second query q^R of width r, and there is a second key
 # k^R = x W_R that does *not* come from c. Only these are rotated. k^R has to be kept, so one serves all heads:
@@ -106,6 +105,7 @@ claim("P v = (P c) W_V for every head", relative_error(P @ c @ W_V, P @ (c @ W_V
 #     A = q kᵀ + q^R (k^R)ᵀ
 
 # %% The control: a rotation after the absorption
+drawing("latent_attention")
 rope_n, rope_m, rope_r = (nt.RotaryEmbedding(width).astype(np.float64).eval() for width in (4, m, r))
 q4, W4 = q[..., :4], W_K[..., :4]           # an even width, which can be rotated
 rotated = rope_n(q4) @ rope_n(c @ W4).mT
@@ -119,10 +119,10 @@ claim("with a rotary key apart, absorption is exact", relative_error(q @ W_K.mT 
 # %% [markdown]
 # ## 4. Forward and backward, both ways
 #
-# Both forms compute the same function. Each backward names the forward line that it inverts. All heads use k^R, so its
-# gradient is a sum over the heads. In the first form, c is used by the keys and the values of all heads; in the second
-# form, c *is* the key and the value of all heads. Both forms divide by sqrt(n + r), the width of the original queries,
-# although the vectors of the second form have m + r features.
+# Each backward names the forward line that it differentiates. All heads use k^R, so its gradient is a sum over the
+# heads. In the first form, c is used by the keys and the values of all heads; in the second, c *is* their key and their
+# value. Both forms divide by sqrt(n + r), the width of the original queries, although the vectors of the second form
+# have m + r features.
 #
 # `product` is @, and counts the multiplications for section 6.
 
@@ -209,7 +209,7 @@ for form in (nt.LatentAttention, nt.AbsorbedLatentAttention):
 # ## 5. Four caches, measured
 #
 # Four language models with two blocks and four heads read the same text, at once and token by token. The last two have
-# the same weights. One makes keys and values, and the cache keeps those of all heads. The other one is absorbed.
+# the same weights: one computes keys and values, and the cache keeps those of all heads; the other one is absorbed.
 
 # %% The bytes in the cache of a model
 text = builtin_text()
@@ -239,7 +239,7 @@ def language_model(attention, seed, d_ff=85):
 
 ids, all_logits = np.array([tokenizer.encode(text[:40])]), []
 for name, numbers, attention in (("one key head", 16, KINDS["one key head"][1]), ("2 groups", 32, KINDS["2 groups"][1]),
-                                 ("latent, keys made", 4 * (16 + 8), KINDS["latent, 8 + 8"][1]),
+                                 ("latent, with keys", 4 * (16 + 8), KINDS["latent, 8 + 8"][1]),
                                  ("latent, absorbed", 16, lambda rng: latent(8, 8, rng, nt.AbsorbedLatentAttention))):
     model, cache = language_model(attention, 1).astype(np.float64).eval(), nt.KeyValueCache()
     one_by_one = np.concatenate([model(ids[:, t:t + 1], cache=cache) for t in range(ids.size)], 1)
@@ -247,19 +247,22 @@ for name, numbers, attention in (("one key head", 16, KINDS["one key head"][1]),
     all_logits.append(one_by_one)
     claim(f"{name}: token by token the logits are the same, and the cache has 8 bytes for each of {numbers} numbers",
           [relative_error(one_by_one, model(ids)) < 1e-12, size == ids.size * BLOCKS * numbers * 8], f"{size:,} bytes")
-claim("the absorbed model writes what the other one writes", relative_error(all_logits[3], all_logits[2]) < 1e-12)
+claim("the absorbed model returns the same logits as the other one", relative_error(all_logits[3], all_logits[2]) < 1e-12)
 
 # %% [markdown]
 # ## 6. What absorption costs
 #
-# Count the multiplications of a layer for T new tokens and S tokens in all, where c is kept and without the projections
-# that both forms share. Making the keys and values of all S tokens takes S H m (n + e), and attention to them
-# T S H (n + r + e). The absorbed form takes T H m (n + e) for queries and outputs, and T S H (2 m + r) for attention.
+# Count the multiplications of a layer for T new of S tokens, where c is kept, without the projections that both forms
+# share. Computing all keys and values takes S H m (n + e), and attention to them T S H (n + r + e). The absorbed form
+# takes T H m (n + e) for queries and outputs, and T S H (2 m + r) for attention.
 #
 # - **A long prompt**, T = S: the first terms are equal, and attention to c is more expensive, because c is wider.
-# - **One new token**, T = 1: the first term shrinks to 1/S of making all keys and values again.
+# - **One new token**, T = 1: the first term shrinks to 1/S.
 #
 # So the same weights are used in both ways: with keys for training and for the prompt, absorbed for each new token.
+#
+# Keeping all keys and values would need even less: for the sizes of DeepSeek-V3, 0.18 billion instead of 0.59. But it
+# reads 71 times as many numbers, which takes most of the time. Absorption saves memory, not arithmetic.
 
 # %% Counted in the functions of section 4, and for the sizes of DeepSeek-V3
 predict("n = 128, r = 64, e = 128, m = 512. By what factor does attention to c need more multiplications (1 decimal)?",
@@ -267,7 +270,8 @@ predict("n = 128, r = 64, e = 128, m = 512. By what factor does attention to c n
 
 
 def multiplications(T, S, H, m, n, r, e):
-    return S * H * m * (n + e) + T * S * H * (n + r + e), T * H * m * (n + e) + T * S * H * (2 * m + r)
+    one, attended = H * m * (n + e), T * S * H * (n + r + e)            # one: the keys and values of one token
+    return S * one + attended, T * one + T * S * H * (2 * m + r), T * one + attended
 
 
 for T in (S, 1):
@@ -277,24 +281,25 @@ for T in (S, 1):
         function(q[:, -T:], q_R[:, -T:], c, k_R, W_K, W_V)
         counted.append(sum(MULTIPLIED))
     claim(f"{T} new of {S} tokens: the formulas count what the functions multiply",
-          tuple(counted) == multiplications(T, S, H, m, n, r, e), f"{counted[0]} with keys, {counted[1]} absorbed")
+          tuple(counted) == multiplications(T, S, H, m, n, r, e)[:2], f"{counted[0]} with keys, {counted[1]} absorbed")
 costs = []
 for T in (4096, 1):
     costs.append(multiplications(T, 4096, 128, 512, 128, 64, 128))
-    print(f"  {T:4} new of 4096 tokens: {costs[-1][0] / 1e9:.1f} billion multiplications with keys,",
-          f"{costs[-1][1] / 1e9:.1f} absorbed")
+    print(f"  {T:4} new of 4096 tokens: {costs[-1][0] / 1e9:.2f} billion multiplications with keys,",
+          f"{costs[-1][1] / 1e9:.2f} absorbed, {costs[-1][2] / 1e9:.2f} with all keys and values kept")
 claim("a prompt is cheaper with keys", costs[0][0] < costs[0][1])
-claim("a new token is more than 50 times cheaper absorbed", costs[1][0] > 50 * costs[1][1])
+claim("with keys computed again, a new token takes more than 50 times as much", costs[1][0] > 50 * costs[1][1])
+claim("but keeping all of them takes less than a third of the absorbed form", 3 * costs[1][2] < costs[1][1])
 
 # %% [markdown]
 # ## 7. Which is better, at equal bytes?
 #
 # Models like those of section 5 learn Python's language reference, character by character, in 200 steps, each with five
-# different seeds. Runs with the same seed read the same windows, so their losses are compared in pairs. A difference
-# counts if its mean is several times its standard error, the spread of the five differences divided by sqrt(5).
+# seeds. Runs with the same seed read the same windows, so their losses are compared in pairs. A difference counts if
+# its mean is at least twice its standard error, the sample standard deviation of the five differences over sqrt(5).
 #
-# At equal bytes the models still differ: latent attention has wider queries and more weights. As a control, a model
-# with one key head gets wider feed-forward layers, until it has as many weights as the smaller latent model.
+# At equal bytes, latent attention still has wider queries and more weights. As a control, a model with one key head
+# gets wider feed-forward layers, until it has as many weights as the smaller latent model.
 
 # %% Seven kinds of attention
 def train(attention, seed, d_ff, steps=200):
@@ -335,24 +340,29 @@ mean, error = compared("latent, 8 + 8", "one key head, wider")
 claim("and than one key head with as many weights", mean < -3 * error)
 mean, error = compared("latent, 12 + 4", "latent, 8 + 8")
 claim("with a rotary key of half the width, the loss is higher", mean > 3 * error)
-compared("latent, 12 + 4", "one key head")
-compared("latent, 24 + 8", "2 groups")
-for name in ("latent, 24 + 8", "latent, 8 + 8"):
-    compared(name, "4 heads")
+mean, error = compared("latent, 12 + 4", "one key head")
+claim("which is no better than with one key head", mean > -2 * error)
+mean, error = compared("latent, 24 + 8", "latent, 8 + 8")
+claim("with a latent vector of 24 numbers instead of 8, the loss is higher, too", mean > 2 * error)
+mean, error = compared("latent, 24 + 8", "2 groups")
+claim("between the two models with 32 numbers, no difference counts", abs(mean) < 2 * error)
+means, errors = np.array([compared(name, "4 heads") for name in ("latent, 24 + 8", "latent, 8 + 8")]).T
+claim("no latent model is better than four heads by a difference that counts", np.all(means > -2 * errors))
 picture = Figure(figsize=(8, 4.2), layout="constrained")
 axes = picture.subplots()
 for place, (name, runs) in enumerate(losses.items()):
     axes.plot(runs, [place] * 5, "o", alpha=0.6)
     axes.plot(runs.mean(), place, "k|", markersize=18)
 axes.set_yticks(range(len(losses)), [f"{name} ({numbers})" for name, (numbers, _) in RUNS.items()])
-axes.set(xlabel="validation loss of five seeds, and their mean", title="Kinds of attention, with the numbers they keep")
+axes.set(xlabel="validation loss of five seeds, and their mean",
+         title="Kinds of attention, with the numbers kept (latent: absorbed)")
 axes.invert_yaxis()
 figure("losses", picture)
 
 # %% [markdown]
 # At 16 numbers, 8 + 8 is clearly better than one key head, and the number of weights alone is not the reason. But
-# 12 + 4 has lost this advantage: how the numbers are divided matters as much as the kind of attention. At 32 numbers
-# the mean difference is about its standard error, so nothing can be concluded. DeepSeek-V2 reports more: latent
+# 12 + 4 has lost this advantage: how the numbers are divided matters as much as the kind of attention. More latent
+# numbers did not help: 24 + 8 is worse than 8 + 8, and no better than 2 groups. DeepSeek-V2 reports that latent
 # attention was better than *multi-head* attention. That did not reproduce here.
 #
 # `numpy-transformer explore --lesson 23` shows where the heads' gradients of the rotary key meet.
@@ -362,11 +372,10 @@ figure("losses", picture)
 # 1. Llama 3 8B has 16 GB of weights at 2 bytes each. After how many tokens does its cache need as much? And for Llama
 #    2 7B with 14 GB?
 # 2. In the absorbed form, W_K could be multiplied into W_Q once and for all: q W_Kᵀ = x (W_Q W_Kᵀ). How many weights
-#    would a head of DeepSeek-V3 have then, for d_model = 7168, n = 128 and m = 512? Why keep them apart?
-# 3. Someone divides the absorbed scores by sqrt(m + r). What changes in a model that was trained with keys? And what if
-#    it is trained in this way from the beginning?
-# 4. The rotary key is shared by all heads. How many numbers would DeepSeek-V3 keep for each token and layer if each of
-#    its 128 heads had a rotary key of its own?
+#    would a head have then, for d_model = 7168, n = 128 and m = 512? Why keep them apart?
+# 3. Someone divides the absorbed scores by sqrt(m + r). What changes in a model that was trained with keys, and
+#    in one that is trained in this way?
+# 4. How many numbers would DeepSeek-V3 keep for each token and layer if each of its 128 heads had a rotary key of its own?
 # 5. In section 7, train 4 + 12 and 14 + 2, which keep 16 numbers, too. What do you conclude?
 #
 # With a checker (`numpy-transformer exercise start my-exercises 23`): 23.1, 23.2, 23.3.

@@ -58,26 +58,30 @@ def grouped_queries(c):
 
 def latent_attention(c):
     """Left: keys and values of each head are made of c. Right: queries go to c, and so does their mean of it."""
-    for n, key in enumerate(("made", "absorbed")):
-        left = 6.3 * n
-        c.text(left + 2.3, 3.5, c.word(key), bold=True)
-        kept = [c.box(left + 1.75, 0.3, 1.6, 0.5, c.word("latent"), "key"), c.box(left + 3.75, 0.3, 0.8, 0.5, "kᴿ", "key", 0.5)]
-        c.panel(left + 2.55, 0.3, 3.6, 0.85)
-        c.note(left + 2.55, -0.3, c.word("kept"), va="top")
+    for left, width, key in ((0, 0.82, "made"), (6.3, 1.15, "absorbed")):
+        absorbed, middle = key == "absorbed", left + 2 * width + 1.1
+        c.text(middle, 4.1, c.word(key), bold=True)
+        c.note(middle, 3.7, "A₀ = (q₀ W$_\\mathrm{K0}$ᵀ) cᵀ + q₀ᴿ (kᴿ)ᵀ" if absorbed else "A₀ = q₀ k₀ᵀ + q₀ᴿ (kᴿ)ᵀ")
+        c.note(middle, 3.35, "y₀ = (P₀ c) W$_\\mathrm{V0}$" if absorbed else "y₀ = P₀ v₀")
+        latent = c.box(middle - 0.55, 0.3, 1.6, 0.5, c.word("latent"), "key")
+        rotary = c.box(middle + 0.95, 0.3, 0.8, 0.5, "kᴿ", "key", 0.5)
+        c.panel(middle, 0.3, 3.2, 0.85)
+        c.note(middle, -0.3, c.word("kept"), va="top")
         for head in range(4):
-            x = left + 0.55 + 1.2 * head
-            query = c.box(x, 2.75, 0.95, 0.5, f"q{subscript(head)}" + (" W$_\\mathrm{K}$ᵀ" if n else ""), "query")
-            if n:
-                c.arrow(query.bottom, (kept[0].x + 0.3 * (head - 1.5), kept[0].top[1]))
-                c.arrow(query.bottom, (kept[1].x + 0.15 * (head - 1.5), kept[1].top[1]), role="muted")
+            n, x = subscript(head), left + (width + 0.55) * head + width / 2
+            query = c.box(x, 2.75, width, 0.5, f"q{n} W$_\\mathrm{{K{head}}}$ᵀ" if absorbed else f"q{n}", "query")
+            rotated = c.box(x + width / 2 + 0.23, 2.75, 0.46, 0.5, f"q{n}ᴿ", "query", 0.5)
+            if absorbed:
+                c.arrow(query.bottom, (latent.x + 0.3 * (head - 1.5), latent.top[1]))
+                c.arrow(rotated.bottom, (rotary.x + 0.15 * (head - 1.5), rotary.top[1]), role="muted")
                 continue
-            pair = c.box(x, 1.6, 0.95, 0.5, f"k{subscript(head)}  v{subscript(head)}", "value")
-            c.arrow(query.bottom, pair.top)
-            c.arrow((kept[0].x + 0.3 * (head - 1.5), kept[0].top[1]), pair.bottom, role="parameter")
-        if n == 0:
+            k = c.box(x - 0.21, 1.75, 0.4, 0.5, f"k{n}", "key")
+            v = c.box(x + 0.21, 1.75, 0.4, 0.5, f"v{n}", "value")
+            c.arrow((k.x, query.bottom[1]), k.top)
+            c.arrow((latent.x + 0.3 * (head - 1.5), latent.top[1]), (x, k.bottom[1]), role="parameter")
+            c.arrow(rotated.bottom, (rotated.x, 1.15), (rotary.x + 0.15 * (head - 1.5), rotary.top[1]), role="muted")
+        if not absorbed:
             c.note(left - 0.05, 1.0, c.word("by_up"), ha="left", role="parameter")
-            c.arrow((left + 4.05, kept[1].top[1]), (left + 4.05, 1.08), role="muted")
-            c.note(left + 4.2, 0.95, c.word("shared"), ha="left")
 
 
 def subscript(n):

@@ -3,11 +3,11 @@
 
 def tame_scores(c):
     y, half = 3.2, 0.24
-    x = c.cells(0.8, y, 1, 3, size=0.25)
+    x = c.cells(0.7, y, 1, 3, size=0.25)
     c.text(x.x, x.top[1] + 0.22, "x")
-    linear = c.box(1.98, y, 1.02, 2 * half, "W_Q, W_K", "parameter")
-    norm = c.box(3.3, y, 0.9, 2 * half, c.word("norm"), "query", bold=True)
-    scores = c.box(4.65, y, 1.15, 2 * half, "q kᵀ / √d")
+    linear = c.box(2.02, y, 1.2, 2 * half, "W_Q, W_K", "parameter")
+    norm = c.box(3.4, y, 0.9, 2 * half, c.word("norm"), "query", bold=True)
+    scores = c.box(4.7, y, 1.15, 2 * half, "q kᵀ / √d")
     cap = c.box(6.0, y, 0.9, 2 * half, c.word("cap"), "query", bold=True)
     softmax = c.box(7.6, y, 1.65, 2 * half, c.word("softmax"))
     mean = c.box(9.15, y, 0.8, 2 * half, "P v")
@@ -17,13 +17,13 @@ def tame_scores(c):
     chain = [x, linear, norm, scores, cap, softmax, mean, product, output]
     for one, other in zip(chain, chain[1:]):
         c.arrow(one.right, other.left)
-    fork = 1.27
+    fork = 1.18
     c.arrow((fork, y), (fork, gate.y), gate.left)
     c.dot(fork, y)
     c.arrow(gate.top, product.bottom)
     later = c.box(11.05, y + 1.25, 1.75, 2 * half, c.word("later"))
     logits = c.box(8.5, y + 1.25, 1.2, 2 * half, c.word("logits"))
-    loss = c.box(6.3, y + 1.25, 1.9, 2 * half, c.word("loss"), "query", bold=True)
+    loss = c.box(6.1, y + 1.25, 2.35, 2 * half, c.word("loss"), "query", bold=True)
     c.arrow(output.top, later.bottom)
     c.arrow(later.left, logits.right)
     c.arrow(logits.left, loss.right)
