@@ -160,7 +160,7 @@ taken = [len(optimizer.parameters) for optimizer in nt.muon_with_adamw(model_of(
 claim("with two blocks, Muon takes six matrices of each, and AdamW the other 24 parameters", taken == [12, 24])
 predict("A 64 x 64 matrix, and a batch of 16 texts of 16 tokens: by how many percent do its operations grow?", 125,
         why="5 · 64 / 256 = 1.25. With D = 768 and the 524,288 tokens of a large batch it is 0.7%.")
-# A block has four such matrices, and two of 64 x 256, for which the three products have (8 + 2 + 8) 64³ operations.
+# A block has four such matrices, and two with the shape (64, 256), whose products have (8 + 2 + 8) 64³ operations.
 print(f"  in a block, the operations of the matrices grow by {5 * (4 * 6 + 2 * 18) * 64 / (6 * 12 * 256):.0%}")
 
 # %% [markdown]

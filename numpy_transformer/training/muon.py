@@ -45,9 +45,9 @@ def orthogonalize(G: np.ndarray) -> np.ndarray:
 class Muon(Optimizer):
     """w -= lr sqrt(max(1, d_out / d_in)) orthogonalize(dw + momentum v),   v = momentum v + dw, for matrices w.
 
-    All directions of the update but the weakest are about equally long, where those of Adam and SGD can differ a thousandfold. The formula
-    looks ahead by one step (Nesterov). Muon is meant for hidden matrices. Embeddings, the output layer, norms and biases
-    belong to another optimizer: see muon_with_adamw.
+    All directions of the update but the weakest are about equally long, where those of Adam and SGD can differ a
+    thousandfold. The formula looks ahead by one step (Nesterov). Muon is meant for hidden matrices. Embeddings, the output
+    layer, norms and biases belong to another optimizer: see muon_with_adamw.
 
     Parameters:
         parameters : matrices (d_in, d_out), such as nt.hidden_weights(model)
