@@ -246,27 +246,26 @@ def block_of(model):
 def make(remedy, seed):
     model = nt.CausalLanguageModel(LETTERS, WIDTH, HEADS, 1, max_len=2 * HALF, norm_layer="rms", bias=False,
                                    tie_weights=False, rng=seed)
-    block, seen = block_of(model), Seen()
+    block, seen, norms = block_of(model), Seen(), [nt.PerHead(nt.RMSNorm(WIDTH // HEADS)) for _ in range(2)]
     if remedy == "QK-norm":
-        norm_queries_and_keys(block.attention, *(nt.PerHead(nt.RMSNorm(WIDTH // HEADS)) for _ in range(2)))
+        norm_queries_and_keys(block.attention, *norms)
     changes = [nt.SoftCap(10.0), seen] if remedy == "soft cap" else [seen]
     with_score_changes(block.attention.attention, *changes)
     if remedy == "gate":
         block.attention = gate_heads(block.attention, seed)
-    return model, seen
+    return model, seen, norms
 
 
-def bound_of(remedy, attention):            # what no score can exceed
+def bound_of(remedy, norms):                # what no score can exceed
     if remedy == "QK-norm":
-        gammas = [abs(linear.norm.norm.gamma.data).max() for linear in (attention.query, attention.key)]
-        return math.sqrt(WIDTH // HEADS) * gammas[0] * gammas[1]
+        return math.sqrt(WIDTH // HEADS) * math.prod(abs(norm.norm.gamma.data).max() for norm in norms)
     return 10.0 if remedy == "soft cap" else math.inf
 
 
 def train(remedy, rate, seed):
     """Returns the mean loss of the last 20 steps, the largest score and the bound of each step, and at the end the means
     of the largest attention weight and of |log Z| and the share of scores beyond 9.9."""
-    model, seen = make(remedy, seed)
+    model, seen, norms = make(remedy, seed)
     cross_entropy = nt.CrossEntropyLoss(ignore_id=-1)
     criterion = nt.ZLoss(cross_entropy, 1e-3) if remedy == "z-loss" else cross_entropy
     optimizer, losses, scores, bounds = nt.Adam(model.parameters(), rate, betas=(0.9, 0.98)), [], [], []
@@ -279,7 +278,7 @@ def train(remedy, rate, seed):
         criterion(logits, targets)
         losses.append(nt.CrossEntropyLoss(ignore_id=-1).eval()(logits, targets))
         scores.append(seen.scores.max())
-        bounds.append(bound_of(remedy, block_of(model).attention))
+        bounds.append(bound_of(remedy, norms))
         model.backward(criterion.backward())
         optimizer.lr = rate * min(1, (step + 1) / 10)
         optimizer.step()
