@@ -3,8 +3,8 @@
 #
 # A model that writes keeps the keys and values of all earlier tokens in a cache (lesson 12b). For long texts this cache
 # may need more memory than the weights, and every new token has to read all of it. To keep fewer numbers, several heads
-# can share their keys and values (lesson 16). Or those of *all* heads are computed from one narrow vector, and only that
-# vector is kept: **latent attention** (DeepSeek-AI 2024, DeepSeek-V2).
+# can share their keys and values (lesson 16). Or those of *all* heads are computed from one narrow vector, and only
+# that vector is kept: **latent attention** (DeepSeek-AI 2024, DeepSeek-V2).
 #
 # You will derive why keys and values need never be computed, see why rotary positions are in the way, write both
 # backward passes, and compare kinds of attention with caches of equal size.
@@ -247,7 +247,7 @@ for name, numbers, attention in (("one key head", 16, KINDS["one key head"][1]),
     all_logits.append(one_by_one)
     claim(f"{name}: token by token the logits are the same, and the cache has 8 bytes for each of {numbers} numbers",
           [relative_error(one_by_one, model(ids)) < 1e-12, size == ids.size * BLOCKS * numbers * 8], f"{size:,} bytes")
-claim("the absorbed model returns the same logits as the other one", relative_error(all_logits[3], all_logits[2]) < 1e-12)
+claim("both latent models return the same logits", relative_error(all_logits[3], all_logits[2]) < 1e-12)
 
 # %% [markdown]
 # ## 6. What absorption costs
@@ -294,9 +294,10 @@ claim("but keeping all of them takes less than a third of the absorbed form", 3 
 # %% [markdown]
 # ## 7. Which is better, at equal bytes?
 #
-# Models like those of section 5 learn Python's language reference, character by character, in 200 steps, each with five
-# seeds. Runs with the same seed read the same windows, so their losses are compared in pairs. A difference counts if
-# its mean is at least twice its standard error, the sample standard deviation of the five differences over sqrt(5).
+# Models like those of section 5 learn Python's language reference, character by character, in 200 steps, each with
+# five different seeds. Runs with the same seed read the same windows, so their losses are compared in pairs. A
+# difference counts if its mean is at least twice its standard error, the sample standard deviation of the five
+# differences over sqrt(5).
 #
 # At equal bytes, latent attention still has wider queries and more weights. As a control, a model with one key head
 # gets wider feed-forward layers, until it has as many weights as the smaller latent model.
@@ -375,7 +376,8 @@ figure("losses", picture)
 #    would a head have then, for d_model = 7168, n = 128 and m = 512? Why keep them apart?
 # 3. Someone divides the absorbed scores by sqrt(m + r). What changes in a model that was trained with keys, and
 #    in one that is trained in this way?
-# 4. How many numbers would DeepSeek-V3 keep for each token and layer if each of its 128 heads had a rotary key of its own?
+# 4. How many numbers would DeepSeek-V3 keep for each token and layer if each of its 128 heads had a rotary key
+#    of its own?
 # 5. In section 7, train 4 + 12 and 14 + 2, which keep 16 numbers, too. What do you conclude?
 #
 # With a checker (`numpy-transformer exercise start my-exercises 23`): 23.1, 23.2, 23.3.

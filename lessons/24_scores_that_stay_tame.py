@@ -12,9 +12,9 @@
 #     gate            what each head adds            Qwen3-Next
 #
 # You will derive the backward of each, and find out which of them helps against what. Sources: Henry et al. 2020
-# (QK-norm to length 1, with a learned scale), Dehghani et al. 2023 (QK-norm with LayerNorm; here it is RMSNorm), Riviere
-# et al. 2024 (Gemma 2, section 2), Chowdhery et al. 2022 (PaLM, section 5), Qiu et al. 2025 (gates), Wortsman et al. 2023
-# (small models with high learning rates fail like large ones).
+# (QK-norm to length 1, with a learned scale), Dehghani et al. 2023 (QK-norm with LayerNorm; here it is RMSNorm),
+# Riviere et al. 2024 (Gemma 2, section 2), Chowdhery et al. 2022 (PaLM, section 5), Qiu et al. 2025 (gates), Wortsman
+# et al. 2023 (small models with high learning rates fail like large ones).
 
 # %% The four places
 import math
@@ -133,8 +133,8 @@ for g, text, same in ((np.ones(d), "with γ = 1, norm and rotation can change pl
 # A score of 5 loses at most 0.017. A score of 50 becomes 38, with 0.42 of its gradient, and one of 500 has almost none
 # left. The cap bounds the scores, but does not lead them back.
 #
-# **The cap comes before the mask.** Otherwise a hidden score of -∞ becomes -c, and the token is visible again. ONNX, the
-# standard for exchanging models, had this wrong until 2026.
+# **The cap comes before the mask.** Otherwise a hidden score of -∞ becomes -c, and the token is visible again. ONNX,
+# the standard for exchanging models, had this wrong until 2026.
 
 # %% What the cap does to numbers, to gradients, and to a mask
 predict("A cap of 50 is applied to the score 10. What is the smallest result that the bound allows (two decimals)?",
@@ -263,8 +263,8 @@ def bound_of(remedy, norms):                # what no score can exceed
 
 
 def train(remedy, rate, seed):
-    """Returns the mean loss of the last 20 steps, the largest score and the bound of each step, and at the end the means
-    of the largest attention weight and of |log Z| and the share of scores beyond 9.9."""
+    """Returns the mean loss of the last 20 steps, the largest score and the bound of each step, and at the end the
+    means of the largest attention weight and of |log Z| and the share of scores beyond 9.9."""
     model, seen, norms = make(remedy, seed)
     cross_entropy = nt.CrossEntropyLoss(ignore_id=-1)
     criterion = nt.ZLoss(cross_entropy, 1e-3) if remedy == "z-loss" else cross_entropy
@@ -301,10 +301,10 @@ claim("rate 0.1, no remedy: every seed ends near guessing, 2.08", loss["none", 0
 claim("its scores exceed 1,000, and softmax is almost one-hot",
       [largest["none", 0.1].min() > 1000, weight["none", 0.1] > 0.95])
 claim("QK-norm learns with every rate and seed", [loss["QK-norm", rate].max() < 0.4 for rate in RATES])
+claim("with rate 0.1 the learned γ raise the bound to more than 5 √d", bound["QK-norm", 0.1].min() > 5 * math.sqrt(8))
 claim("at each step, the scores of QK-norm and of the soft cap are within their bounds",
       [np.all(run[1] <= run[2] * 1.00001) for remedy in REMEDIES for rate in RATES for run in runs[remedy, rate]])
-claim("with rate 0.1 the learned γ raise the bound to more than 5 √d", bound["QK-norm", 0.1].min() > 5 * math.sqrt(8))
-claim("with rate 0.05 the soft cap lowers the mean loss", loss["soft cap", 0.05].mean() < loss["none", 0.05].mean() - 0.3)
+claim("with rate 0.05 the cap lowers the mean loss", loss["soft cap", 0.05].mean() < loss["none", 0.05].mean() - 0.3)
 claim("but with rate 0.1 the mean loss remains above 1, scores are near 10 or -10, and several tokens share the weight",
       [loss["soft cap", 0.1].mean() > 1, beyond["soft cap", 0.1] > 0.9, weight["soft cap", 0.1] < 0.6],
       f"{beyond['soft cap', 0.1]:.0%} beyond 9.9")
@@ -347,8 +347,8 @@ figure("rates_and_scores", picture)
 #    possible weight? What follows for a γ that is not trained?
 # 2. Write the derivative of a hard cap, min(max(x, -c), c). What happens in training to a score that has exceeded c,
 #    and what with the soft cap?
-# 3. A model has log Z = 12 in every row. What does z-loss add with the factor 1e-4? By how much would all logits have to
-#    be shifted so that it adds nothing, and does the cross-entropy change?
+# 3. A model has log Z = 12 in every row. What does z-loss add with the factor 1e-4? By how much would all logits have
+#    to be shifted so that it adds nothing, and does the cross-entropy change?
 # 4. In section 6, use a cap of 50, and norms of all heads together (`nt.RMSNorm(WIDTH)` without `nt.PerHead`). What
 #    happens at the three rates?
 #

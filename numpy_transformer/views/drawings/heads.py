@@ -58,8 +58,8 @@ def grouped_queries(c):
 
 def latent_attention(c):
     """Left: keys and values of each head are made of c. Right: queries go to c, and so does their mean of it."""
-    for left, width, key in ((0, 0.82, "made"), (6.3, 1.15, "absorbed")):
-        absorbed, middle = key == "absorbed", left + 2 * width + 1.1
+    for left, width, key in ((0, 0.66, "made"), (4.95, 1.08, "absorbed")):
+        absorbed, middle = key == "absorbed", left + 2 * width + 0.95
         c.text(middle, 4.1, c.word(key), bold=True)
         c.note(middle, 3.7, "A₀ = (q₀ W$_\\mathrm{K0}$ᵀ) cᵀ + q₀ᴿ (kᴿ)ᵀ" if absorbed else "A₀ = q₀ k₀ᵀ + q₀ᴿ (kᴿ)ᵀ")
         c.note(middle, 3.35, "y₀ = (P₀ c) W$_\\mathrm{V0}$" if absorbed else "y₀ = P₀ v₀")
@@ -68,7 +68,7 @@ def latent_attention(c):
         c.panel(middle, 0.3, 3.2, 0.85)
         c.note(middle, -0.3, c.word("kept"), va="top")
         for head in range(4):
-            n, x = subscript(head), left + (width + 0.55) * head + width / 2
+            n, x = subscript(head), left + (width + 0.52) * head + width / 2
             query = c.box(x, 2.75, width, 0.5, f"q{n} W$_\\mathrm{{K{head}}}$ᵀ" if absorbed else f"q{n}", "query")
             rotated = c.box(x + width / 2 + 0.23, 2.75, 0.46, 0.5, f"q{n}ᴿ", "query", 0.5)
             if absorbed:
