@@ -100,6 +100,9 @@ def save(explorer, out, start=""):
 
     path = explorer.save(out, start)
     print(sentence("step.browser.saved", path=str(path), megabytes=path.stat().st_size / 1e6))
+    worst = explorer.worst()
+    if worst is not None:
+        print(wrap(sentence("step.proof.failed", **worst)))
     missing = [ref for ref, array in explorer.document["arrays"].items() if "data" not in array and "same" not in array]
     if missing:
         print(wrap(sentence("step.browser.left_out", arrays=counted("array", len(missing)), first=missing[0])))
