@@ -10,6 +10,7 @@ from helpers.pictures import count_colors
 import numpy_transformer as nt
 from numpy_transformer.cli import plot_examples
 from numpy_transformer.cli.plotted_run import RunExample
+from numpy_transformer.data import CharTokenizer
 from numpy_transformer.tasks.runs import load_run
 from numpy_transformer.training.checkpoint import write_checkpoint
 
@@ -94,6 +95,17 @@ def test_what_is_drawn_is_what_the_model_attends_to(runs, tmp_path, capsys, monk
     wanted = [block.attention.weights[0] for block in reading.model.decoder.blocks]
     np.testing.assert_allclose(seen["weights"], np.concatenate(wanted), rtol=1e-6)
     assert seen["labels"][:2] == (list("The␣end"), list("The␣end"))
+
+
+@pytest.mark.parametrize("picture, drawn", [("attention", "attention_heads"), ("backward", "attention_backward")])
+@pytest.mark.parametrize("name", ["gpt-oss", "mistral"])
+def test_a_title_says_that_a_sink_takes_a_part_of_the_weights(name, picture, drawn, tmp_path, capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr(f"numpy_transformer.views.{drawn}", lambda *all: seen.extend(all) or plot_nothing())
+    model = nt.preset(name, vocab_size=4, num_layers=1, max_len=8, rng=0)
+    nt.save_run(tmp_path / "run.npz", model, CharTokenizer("abcd"))
+    assert run(capsys, "plot", picture, "--run", tmp_path / "run.npz", "--text", "abc", "--out", tmp_path / "x.png")[0] == 0
+    assert ("\n(a row adds up to less than 1: the sink of the head takes the rest)" in seen[3]) == (name == "gpt-oss")
 
 
 @pytest.mark.parametrize("picture, more, queries, keys, head", [
