@@ -14,7 +14,8 @@ def add_to_parser(commands):
         commands, "explore", run, help="walk through a training step in the browser, forward and backward",
         description="Opens a page that shows one training step of a model: every array, its gradient, and how each of "
                     "their numbers is computed. The page comes from a server on this machine, which recomputes what you "
-                    "change there. Without --run, a tiny model is trained first, which takes a few seconds.")
+                    "change there. Without --run, a tiny model is trained first, which takes a few seconds, or up to a minute "
+                    "for an architecture with experts.")
     parser.add_argument("--run", dest="file", metavar="RUN.npz", help="explore a model that `train` has saved")
     parser.add_argument("--text", metavar="TEXT", help="the text that the model reads (default: an example)")
     parser.add_argument("--target", metavar="TEXT",

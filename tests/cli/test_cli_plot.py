@@ -177,8 +177,10 @@ def test_numbers_that_need_no_run(tmp_path, capsys, monkeypatch):
         assert run(capsys, "plot", picture, "--out", tmp_path / f"{picture}.png")[0] == 0
     best = {title: min(errors) for title, (_, errors) in seen["step_sizes"].items()}
     assert best["complex, float64"] < 1e-13 < best["central, float64"] < 1e-8 < best["central, float32"] < 1e-2
-    noam, cosine = seen["schedules"].values()
+    noam, cosine, wsd = seen["schedules"].values()
     assert np.argmax(noam) == np.argmax(cosine) == 3999 and cosine[-1] == pytest.approx(max(cosine) / 10)
+    assert set(wsd[3999:16000]) == {max(cosine)} and wsd[17999] == pytest.approx(max(cosine) * 0.55)
+    assert wsd[-1] == pytest.approx(max(cosine) / 10)
     plain, tiles = (np.diff(np.log(sizes))[-1] / np.log(2) for _, sizes in seen["memory_growth"].values())
     assert plain > 1.8 and tiles < 1.3
 
