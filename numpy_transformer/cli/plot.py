@@ -56,7 +56,7 @@ def add_pictures_without_a_run(pictures):
     mask.add_argument("--length", type=whole_number(2, 1000), default=6, metavar="T", help="number of tokens")
     mask.add_argument("--padding", type=whole_number(0), default=2, metavar="N", help="number of padding tokens among them")
     schedule = add_picture(pictures, "schedule", draw_schedules,
-                           "learning rates with warm-up: the schedule of the 2017 paper, a cosine, and warm-up, stable, decay (WSD)")
+                           "learning rates with warm-up: the schedule of the 2017 paper, cosine, and WSD")
     schedule.add_argument("--steps", type=whole_number(2, 1_000_000), default=20000, metavar="N",
                           help="number of training steps")
     schedule.add_argument("--warmup", type=whole_number(1), default=4000, metavar="N", help="number of warm-up steps")
