@@ -14,7 +14,8 @@ def add_to_parser(commands):
         commands, "explore", run, help="walk through a training step in the browser, forward and backward",
         description="Opens a page that shows one training step of a model: every array, its gradient, and how each of "
                     "their numbers is computed. The page comes from a server on this machine, which recomputes what you "
-                    "change there. Without --run, a tiny model is trained first, which takes a few seconds.")
+                    "change there. Without --run, a tiny model is trained first, which takes a few seconds, or up to a minute "
+                    "for an architecture with experts.")
     parser.add_argument("--run", dest="file", metavar="RUN.npz", help="explore a model that `train` has saved")
     parser.add_argument("--text", metavar="TEXT", help="the text that the model reads (default: an example)")
     parser.add_argument("--target", metavar="TEXT",
@@ -100,6 +101,9 @@ def save(explorer, out, start=""):
 
     path = explorer.save(out, start)
     print(sentence("step.browser.saved", path=str(path), megabytes=path.stat().st_size / 1e6))
+    worst = explorer.worst()
+    if worst is not None:
+        print(wrap(sentence("step.proof.failed", **worst)))
     missing = [ref for ref, array in explorer.document["arrays"].items() if "data" not in array and "same" not in array]
     if missing:
         print(wrap(sentence("step.browser.left_out", arrays=counted("array", len(missing)), first=missing[0])))

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ..inspection import influence
+from ..layers import SinkSoftmax
 from ..models.current_models import PRESETS
 from ..tasks.runs import IMPORTED, PAIRS, outline_run
 from ..training.trainer_state import read_history
@@ -55,7 +56,7 @@ def add_pictures_without_a_run(pictures):
     mask.add_argument("--length", type=whole_number(2, 1000), default=6, metavar="T", help="number of tokens")
     mask.add_argument("--padding", type=whole_number(0), default=2, metavar="N", help="number of padding tokens among them")
     schedule = add_picture(pictures, "schedule", draw_schedules,
-                           "learning rates with warm-up: the schedule of the 2017 paper, and a cosine schedule")
+                           "learning rates with warm-up: the schedule of the 2017 paper, cosine, and WSD")
     schedule.add_argument("--steps", type=whole_number(2, 1_000_000), default=20000, metavar="N",
                           help="number of training steps")
     schedule.add_argument("--warmup", type=whole_number(1), default=4000, metavar="N", help="number of warm-up steps")
@@ -144,10 +145,16 @@ def limited(calls):
     return {last: calls[last]}
 
 
+def sink_note(calls):
+    """A second line of a title, if the rows of weights add up to less than 1."""
+    has_sinks = any(isinstance(call.module, SinkSoftmax) for call in calls.values())
+    return "\n(a row adds up to less than 1: the sink of the head takes the rest)" if has_sinks else ""
+
+
 def draw_heads(views, calls, queries, keys, title, **more):
     names = [f"block {block}, head {head}" for block, call in calls.items() for head in range(call.output.shape[1])]
     weights = np.concatenate([call.output[0] for call in calls.values()])
-    return views.attention_heads(weights, queries, keys, title, names, **more)
+    return views.attention_heads(weights, queries, keys, title + sink_note(calls), names, **more)
 
 
 def draw_backward(views, arguments):
@@ -159,6 +166,7 @@ def draw_backward(views, arguments):
     title = f"Block {block} of the {side}: attention weights and their gradients"
     if example.encoder:
         title += "\n(loss: cross-entropy with the model's own prediction as target)"
+    title += sink_note(calls)
     return views.attention_backward(calls[block], tokens, tokens, title)
 
 

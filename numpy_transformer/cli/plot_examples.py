@@ -10,7 +10,7 @@ from ..layers import (CrossEntropyLoss, FeedForward, FlashAttention, ScaledDotPr
                       SinusoidalPositionalEncoding, causal_mask, padding_mask)
 from ..models import CausalLanguageModel, Decoder, Encoder, SequenceClassifier, make_model, transformer_2017
 from ..module import Parameter
-from ..training import SGD, CosineSchedule, NoamSchedule
+from ..training import SGD, CosineSchedule, NoamSchedule, WSDSchedule
 
 SIZES = {"d_model": 64, "num_heads": 8, "num_layers": 6, "d_ff": 256, "rng": 0}
 MODELS = {"encoder": lambda: Encoder(**SIZES), "decoder": lambda: CausalLanguageModel(1000, **SIZES),
@@ -56,7 +56,9 @@ def draw_schedules(views, arguments):
     noam = NoamSchedule(optimizer, arguments.width, warmup)
     cosine = CosineSchedule(optimizer, noam.rate(warmup), noam.rate(warmup) / 10, warmup, steps)
     curves = {}
-    for title, schedule in ((f"Noam, d_model = {arguments.width}", noam), ("cosine", cosine)):
+    decay = max(1, min(steps // 5, steps - warmup))
+    wsd = WSDSchedule(optimizer, noam.rate(warmup), noam.rate(warmup) / 10, warmup, decay, steps)
+    for title, schedule in ((f"Noam, d_model = {arguments.width}", noam), ("cosine", cosine), ("WSD", wsd)):
         curves[f"{title}, warm-up {warmup}"] = [schedule.rate(n) for n in range(1, steps + 1)]
     return views.schedules(curves)
 

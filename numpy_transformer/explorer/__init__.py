@@ -6,7 +6,8 @@ tiny_models.py, languages.py, runs.py               tiny trained models and thei
 recording.py, calls.py, rerun.py                    one step with every call; the same step again
 graph.py, elements.py, gradients.py                 the computation graph with its values and gradients
 matching.py, rearranging.py, origin.py              how the code of a component computed an array
-component_rules.py, expert_rules.py, latent_rules.py what cannot be inferred
+component_rules.py, expert_rules.py,                what cannot be inferred
+    latent_rules.py, rotary_rules.py
 axes.py, naming.py, sources.py                      names and sources
 formulas/                                           how each number follows from others
 edits.py, switches.py, possibilities.py             what a reader changes: weights, parts that are off, bugs

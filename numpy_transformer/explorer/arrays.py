@@ -5,6 +5,7 @@ import copy
 import numpy as np
 
 from ..layers import CrossEntropyLoss
+from .examples import COMMAND
 from .wording import sentence
 
 
@@ -13,6 +14,7 @@ class ArrayExample:
 
     kind = None
     text = target = None
+    command = COMMAND
 
     def __init__(self, model, inputs, targets=None, criterion=None, tokens=None, title=None):
         self.model = copy.deepcopy(model)       # which may be trained on

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..layers import Dropout, ScaledDotProductAttention, SinkSoftmax, Softmax, ZLoss
-from . import expert_rules, latent_rules
+from . import expert_rules, latent_rules, rotary_rules
 from .origin import Computation
 
 
@@ -76,5 +76,5 @@ def hides(mask, scores):
         return False
 
 
-RULES = [(attention, ScaledDotProductAttention, one_softmax), *expert_rules.RULES, *latent_rules.RULES]
+RULES = [(attention, ScaledDotProductAttention, one_softmax), *expert_rules.RULES, *latent_rules.RULES, *rotary_rules.RULES]
 AS_ONE = (ZLoss,)                                    # one formula tells what they and the components inside them compute

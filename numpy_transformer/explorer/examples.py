@@ -9,6 +9,7 @@ from ..layers import CrossEntropyLoss
 from .wording import counted, sentence
 
 FRAME = ("[pad]", "[begin]", "[end]")           # labels of PAD, BOS and EOS
+COMMAND = "numpy-transformer explore"
 LONGEST_SOURCE = 512                            # tokens, for a model that limits no length, such as T5
 VISIBLE = {" ": "␣", "\n": "↵", "\t": "⇥"}
 
@@ -26,10 +27,11 @@ class Example:
         words : list of all words that a tiny model knows, or None
         answer : function that returns the right target of a text, or None if it knows none
 
-    Attributes: these, and `criterion`, and `kind`, as in `train KIND`.
+    Attributes: these, and `criterion`, and `kind`, as in `train KIND`, and `command`, which opens the explorer on this model.
     """
 
     kind = None
+    command = COMMAND
 
     def __init__(self, model, tokenizers, text, target=None, *, title, labels=None, reader=None, words=None,
                  answer=None):

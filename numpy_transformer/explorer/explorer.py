@@ -35,7 +35,8 @@ def explore(model: Any, inputs: Any, targets: np.ndarray | None = None, criterio
         tokens : names of the ids, for the labels of rows and columns: a list of strings for each sequence of the batch, or
             a dict as in explorer/FORMAT.md, such as {"source": [["the", "cat"]], "vocabulary": ["the", "cat", "sat"]}
         title : str, the title of the page; None means the class of the model
-        proof : bool; whether a tiny model's gradients are computed by finite differences too, which takes a few seconds
+        proof : bool; whether a tiny model's gradients are computed by finite differences too, which takes seconds; the more
+            operations the model has, the longer
     """
     session = Session(ArrayExample(model, inputs, targets, criterion, tokens, title))
     if proof:
@@ -64,8 +65,18 @@ class Explorer:
             return ""
         if proof["worst"] <= AGREES:
             return sentence("step.proof.agrees", worst=proof["worst"])
+        return sentence("step.proof.differs", **self.worst())
+
+    def worst(self):
+        """Returns the array whose gradient contradicts finite differences most, as {"array": name, "error": number}.
+
+        None if all agree, or if they were not compared.
+        """
+        proof = self.session.proof
+        if proof is None or proof["worst"] <= AGREES:
+            return None
         array = max(proof["errors"], key=lambda name: np.nan_to_num(proof["errors"][name], nan=np.inf))
-        return sentence("step.proof.differs", array=array, error=proof["errors"][array])
+        return {"array": array, "error": proof["errors"][array]}
 
     @property
     def document(self):

@@ -33,7 +33,8 @@ def attention_of(step):
         query, key = (axis.get("tokens") for axis in op.outputs["y"].axes[-2:])
         mask = next((one.inputs["mask"] for one in changes if "mask" in one.inputs), None)
         entries.append({"group": op.parent, "title": title_of(op.parent), "weights": softmax.outputs["y"].id,
-                        "scores": softmax.inputs["x"].id, "mask": None if mask is None else mask.id, "query": query, "key": key})
+                        "scores": softmax.inputs["x"].id, "mask": None if mask is None else mask.id, "query": query, "key": key,
+                        "sink": isinstance(softmax.module, SinkSoftmax)})
     return entries
 
 

@@ -1,5 +1,8 @@
 """The Example of a run that `train` or `import` saved."""
 
+import shlex
+from pathlib import Path
+
 import numpy as np
 
 from ..tasks import TASKS
@@ -37,6 +40,7 @@ def from_run(path, text=None, target=None):
         title = sentence("step.model.published", family=family, sizes=describe_sizes(run.meta["model"]))
     example = EXAMPLES[run.kind](run.model, tokenizers, text, target, title=title, labels=labels, reader=reader)
     example.kind = run.kind
+    example.command += f" --run {shlex.quote(Path(path).name)}"
     if text is None:
         example.text = first_readable(example)
     example.read()

@@ -48,6 +48,7 @@ class Session:
         check_size(model, inputs)
         step = make_step(model, inputs, targets, criterion, tokens=tokens, title=self.example.title, id=id)
         step.shown, arrays = predictions.add(step, self.example)
+        step.shown["command"] = self.example.command
         step.arrays.update(arrays)
         return step
 

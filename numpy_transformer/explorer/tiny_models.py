@@ -22,7 +22,7 @@ from ..models.current_models import DECODERS
 from ..training import Adam, CosineSchedule
 from . import languages
 from .encoder_examples import ClassifierExample, MaskedWordExample
-from .examples import LanguageModelExample, PairsExample
+from .examples import COMMAND, LanguageModelExample, PairsExample
 from .wording import sentence
 
 SIZES = dict(d_model=8, num_heads=2, d_ff=16)
@@ -49,10 +49,17 @@ def tiny(kind="decoder", seed=1, train=True, progress=None):
     check_choice("kind", kind, KINDS + ARCHITECTURES)
     rng = np.random.default_rng([seed, 1])
     example, draw_data = make_decoder(rng, kind) if kind in ARCHITECTURES else MAKERS[kind](rng)
+    example.command = command_of(kind, seed, train)
     if train:
         data = draw_data(np.random.default_rng([seed, 3]))
         fit(example, data, steps_of(kind), RATES.get(kind, RATES["decoder"]), np.random.default_rng([seed, 2]), progress)
     return example
+
+
+def command_of(kind, seed, train):
+    """Returns the command that opens the explorer on this model; what it would choose by itself is left out."""
+    options = {f" --model {kind}": kind != "decoder", f" --seed {seed}": seed != 1, " --random": not train}
+    return COMMAND + "".join(option for option, is_named in options.items() if is_named)
 
 
 def steps_of(kind):

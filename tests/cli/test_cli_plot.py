@@ -10,6 +10,7 @@ from helpers.pictures import count_colors
 import numpy_transformer as nt
 from numpy_transformer.cli import plot_examples
 from numpy_transformer.cli.plotted_run import RunExample
+from numpy_transformer.data import CharTokenizer
 from numpy_transformer.tasks.runs import load_run
 from numpy_transformer.training.checkpoint import write_checkpoint
 
@@ -96,6 +97,17 @@ def test_what_is_drawn_is_what_the_model_attends_to(runs, tmp_path, capsys, monk
     assert seen["labels"][:2] == (list("The␣end"), list("The␣end"))
 
 
+@pytest.mark.parametrize("picture, drawn", [("attention", "attention_heads"), ("backward", "attention_backward")])
+@pytest.mark.parametrize("name", ["gpt-oss", "mistral"])
+def test_a_title_says_that_a_sink_takes_a_part_of_the_weights(name, picture, drawn, tmp_path, capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr(f"numpy_transformer.views.{drawn}", lambda *all: seen.extend(all) or plot_nothing())
+    model = nt.preset(name, vocab_size=4, num_layers=1, max_len=8, rng=0)
+    nt.save_run(tmp_path / "run.npz", model, CharTokenizer("abcd"))
+    assert run(capsys, "plot", picture, "--run", tmp_path / "run.npz", "--text", "abc", "--out", tmp_path / "x.png")[0] == 0
+    assert ("\n(a row adds up to less than 1: the sink of the head takes the rest)" in seen[3]) == (name == "gpt-oss")
+
+
 @pytest.mark.parametrize("picture, more, queries, keys, head", [
     pytest.param("attention", ["--side", "encoder"], "^3␣March␣1999$", "^3␣March␣1999$", "block 0, head 0",
                  marks=pytest.mark.slow),
@@ -165,8 +177,10 @@ def test_numbers_that_need_no_run(tmp_path, capsys, monkeypatch):
         assert run(capsys, "plot", picture, "--out", tmp_path / f"{picture}.png")[0] == 0
     best = {title: min(errors) for title, (_, errors) in seen["step_sizes"].items()}
     assert best["complex, float64"] < 1e-13 < best["central, float64"] < 1e-8 < best["central, float32"] < 1e-2
-    noam, cosine = seen["schedules"].values()
+    noam, cosine, wsd = seen["schedules"].values()
     assert np.argmax(noam) == np.argmax(cosine) == 3999 and cosine[-1] == pytest.approx(max(cosine) / 10)
+    assert set(wsd[3999:16000]) == {max(cosine)} and wsd[17999] == pytest.approx(max(cosine) * 0.55)
+    assert wsd[-1] == pytest.approx(max(cosine) / 10)
     plain, tiles = (np.diff(np.log(sizes))[-1] / np.log(2) for _, sizes in seen["memory_growth"].values())
     assert plain > 1.8 and tiles < 1.3
 

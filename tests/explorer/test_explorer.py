@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import numpy_transformer as nt
+from numpy_transformer.cli.explore import save
 from numpy_transformer.explorer import explorer
 
 IDS = np.array([[1, 2, 3, 4]])
@@ -166,3 +167,12 @@ def test_the_repr_says_whether_the_gradients_agree():
     assert re.search(r"gradients agree with finite differences to \de-(0[789]|1\d)\);", repr(right))
     wrong = repr(nt.explore(ForgetsTheFactor(), x))
     assert "gradients do NOT agree with finite differences: the worst is that of 'input:x', by 1e+00" in wrong
+
+
+@pytest.mark.parametrize("module, agrees", [(Doubling, True), (ForgetsTheFactor, False)])
+def test_the_terminal_says_if_the_gradients_of_a_saved_page_are_wrong(capsys, tmp_path, module, agrees):
+    save(nt.explore(module(), np.arange(6.0).reshape(2, 3)), tmp_path / "page.html")
+    out = " ".join(capsys.readouterr().out.split())
+    assert out.startswith("saved the page as")
+    said = "The gradients of this page do NOT agree with finite differences: the worst is that of 'input:x', by 1e+00."
+    assert (said in out) != agrees and ("NOT agree" in out) != agrees

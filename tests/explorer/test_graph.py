@@ -308,3 +308,26 @@ def test_a_model_with_a_bug_of_the_zoo_has_a_document_too(name):
         module.__class__ = bug.wrong
     document = make_step(model, IDS, np.roll(IDS, -1), nt.CrossEntropyLoss()).document()
     assert bug.wrong.__name__ in document["classes"]
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_rotary_on_a_part_of_each_head_is_two_slices_of_which_one_is_rotated(seed):
+    rng = np.random.default_rng(seed)
+    model = nt.preset("pythia", vocab_size=9, num_layers=1, rng=seed).astype(np.float64)
+    for parameter in model.parameters():
+        parameter.data = parameter.data + 0.1 * rng.standard_normal(parameter.data.shape)
+    step = make_step(model, IDS, np.roll(IDS, -1), nt.CrossEntropyLoss())
+    attention = "decoder.blocks.0.attention"
+    for heads, rotary in (("split_heads", "rotary"), ("split_heads2", "rotary@2")):
+        edges = {name: [value.id.removeprefix(f"{attention}.") for value in step.ops[f"{attention}.{rotary}.{name}"].inputs.values()]
+                 for name in ("slice", "rotary", "slice2", "concatenate")}
+        assert edges == {"slice": [f"{heads}:y"], "rotary": [f"{rotary}.slice:y"], "slice2": [f"{heads}:y"],
+                         "concatenate": [f"{rotary}.rotary:y", f"{rotary}.slice2:y"]}
+    assert not any(op.kind == "own code" for op in step.ops.values())
+    assert max(value.mismatch for value in step.values.values()) < 1e-10
+    for name in ("split_heads", "rotary.slice", "rotary.rotary", "rotary.concatenate", "split_heads2", "rotary@2.slice"):
+        value = step.values[f"{attention}.{name}:y"]
+        indices = [tuple(index) for index in np.argwhere(np.ones(value.array.shape))[::5]]
+        exact = [value.gradient[index] for index in indices]
+        np.testing.assert_allclose(differences(step, value, indices), exact, rtol=1e-6, atol=1e-8 * np.abs(exact).max(),
+                                   err_msg=name)

@@ -42,6 +42,14 @@ def test_the_last_block_predicts_the_logits_and_earlier_ones_do_not(found):
     assert earlier and all(lens.shape == logits.shape and not np.allclose(lens, logits) for lens in earlier)
 
 
+@pytest.mark.parametrize("name, sink", [("gpt-oss", True), ("mistral", False)])
+def test_an_attention_says_whether_a_sink_takes_a_part_of_its_rows(name, sink):
+    model = nt.preset(name, vocab_size=9, num_layers=1, rng=0)
+    step = make_step(model, np.array([[1, 2, 3]]), np.array([[2, 3, 4]]), nt.CrossEntropyLoss())
+    row, = predictions.add(step)[0]["attention"]
+    assert row["sink"] == sink == (step.arrays[row["weights"]].sum(-1).max() < 0.9)
+
+
 def test_every_attention_is_listed_with_its_arrays(found):
     step, entry, _ = found
     attentions = [part for _, part in step.recording.model.named_modules() if isinstance(part, nt.ScaledDotProductAttention)]

@@ -9,6 +9,7 @@ import numpy_transformer as nt
 from numpy_transformer.cli import main
 from numpy_transformer.explorer import languages
 from numpy_transformer.explorer.runs import from_run
+from numpy_transformer.explorer.session import Session
 from numpy_transformer.explorer.tiny_models import KINDS, STEPS, tiny
 from numpy_transformer.layers import ScaledDotProductAttention
 
@@ -44,6 +45,14 @@ def probabilities(example, text, target=None):
     logits = example.model.eval()(*inputs)[0]
     p = np.exp(logits - logits.max(-1, keepdims=True))
     return p / p.sum(-1, keepdims=True), tokens
+
+
+@pytest.mark.parametrize("kind, seed, command", [
+    ("decoder", 1, "numpy-transformer explore --random"), ("classifier", 1, "numpy-transformer explore --model classifier --random"),
+    ("gpt-oss", 3, "numpy-transformer explore --model gpt-oss --seed 3 --random")])
+def test_the_page_of_a_tiny_model_names_the_command_that_opens_it(kind, seed, command):
+    document = Session(tiny(kind, seed, train=False)).saved_document()
+    assert document["command"] == command
 
 
 def test_a_tiny_model_reads_its_default_text(untrained):
@@ -206,6 +215,7 @@ def step_of_run(path):
 def test_a_run_is_read(runs):
     for kind in ("classifier", "tagger", "mlm", "text2text"):
         example, _, tokens = step_of_run(runs / f"{kind}.npz")
+        assert example.command == f"numpy-transformer explore --run {kind}.npz"
         assert example.kind == kind and "itself predicts" in tokens["note"]
     with pytest.raises(ValueError, match="'xx' is not a class of this model"):
         from_run(runs / "classifier.npz", target="xx")

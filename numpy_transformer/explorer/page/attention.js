@@ -138,7 +138,10 @@ function linesFigure(scene) {
 
 function caption({ layer }, lines) {
   const save = saveButton(() => t("attention.lines_name", { layer: layer.entry.title }), () => lines.firstChild);
-  return h("p", { class: "note" }, t(`attention.lines_caption.${lines.dataset.shown}`), " ", dashes(lines), " ", save);
+  const { sink } = layer.entry;
+  const kind = sink && lines.dataset.shown === "dscores" ? "dscores_sink" : lines.dataset.shown;
+  const note = sink && t("attention.sink_note");
+  return h("p", { class: "note" }, t(`attention.lines_caption.${kind}`), " ", note, " ", dashes(lines), " ", save);
 }
 
 /** How the heads' lines are told apart, where several are drawn. */

@@ -87,9 +87,15 @@ export function headSentences(layer, side, at, head, shown = "weights") {
   const visible = pairsOf(layer, side, at, head).filter(({ hidden }) => !hidden);
   const own = side === "query" ? tokenName(layer.queries, at, layer.start[0]) : tokenName(layer.keys, at, layer.start[1]);
   const forward = t(`attention.${side}.forward`, { token: own, list: listed(visible, "weights", (x) => x.toFixed(2)) });
+  const isWhole = layer.total[1] === layer.keys.length;
+  const sentences = [forward];
+  if (side === "query" && layer.entry.sink && isWhole) {
+    const given = visible.reduce((sum, { weights }) => sum + weights, 0);
+    sentences.push(t("attention.sink", { weight: (1 - given).toFixed(2) }));
+  }
   const name = shown === "dweights" ? "dweights" : "dscores";
-  if (!layer.has(name) || !visible.length) return [forward];
-  return [forward, t(`attention.backward.${name}`, { list: listed(visible, name, withSign) })];
+  if (!layer.has(name) || !visible.length) return sentences;
+  return [...sentences, t(`attention.backward.${name}`, { list: listed(visible, name, withSign) })];
 }
 
 /** What the mask hides, and what that means for the gradients; said once, for one head's mask. */
@@ -106,6 +112,8 @@ export function maskSentences(layer, side, at, head) {
   if (layer.total[axis] > pairs.length) {                // what follows would hold for whole rows only
     const first = layer.start[axis];
     all.push(t(`attention.${side}.window`, { first, last: first + pairs.length - 1 }));
+  } else if (side === "query" && layer.has("dscores") && layer.entry.sink) {
+    if (visible.length) all.push(t("attention.sink_row"));
   } else if (side === "query" && layer.has("dscores")) {
     if (visible.length === 1) all.push(t("attention.single", { key: visible[0].label }));
     else if (visible.length) all.push(t("attention.row_sum"));

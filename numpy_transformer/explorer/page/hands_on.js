@@ -15,7 +15,7 @@ const RATES = { sgd: "0.01", adam: "0.001" };  // Adam moves every weight by abo
 
 export function start(root, app) {
   if (!app.store.live) {
-    root.append(...savedPage());
+    root.append(...savedPage(app.state.get().doc));
     return;
   }
   const own = { bug: null, optimizer: "sgd", lr: { ...RATES }, ref: null, slice: null, against: "original", switches: false, all: false };
@@ -24,17 +24,18 @@ export function start(root, app) {
   drawWhen(app, "hands-on", ["doc", "edits", "ref", "index", "large"], own.draw);
 }
 
-function savedPage() {
+function savedPage(doc) {
   return [
     h("p", {}, t("hands.saved")),
-    h("pre", { class: "command" }, h("code", {}, "numpy-transformer explore")),
+    h("pre", { class: "command" }, h("code", {}, doc.command)),
     h("p", {}, withCode(t("hands.saved_more"))),
   ];
 }
 
 async function build(app, own, actions) {
-  const hands = app.state.get().doc.hands_on;
-  if (!hands) return savedPage();
+  const { doc } = app.state.get();
+  const hands = doc.hands_on;
+  if (!hands) return savedPage(doc);
   const changes = await compareView(app, own, own.draw);
   return [
     ...editList(app, actions, changes && changesLink(own)),

@@ -148,5 +148,5 @@ async function scatterAdd(app, doc) {
 function optimizer(app, doc) {
   const at = doc.steps.findIndex(({ phase }) => phase === "optimizer");
   if (app.store.live && doc.hands_on) return { key: "optimizer", numbers: {}, step: true, place: { view: "hands-on" } };
-  return { key: "optimizer_saved", numbers: {}, place: at < 0 ? {} : { view: "component", at } };
+  return { key: "optimizer_saved", numbers: { command: doc.command }, place: at < 0 ? {} : { view: "component", at } };
 }

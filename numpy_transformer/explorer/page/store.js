@@ -146,7 +146,7 @@ export function createStore(state) {
         method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
       });
     } catch (error) {
-      return fail(t("store.ended"), { ended: true });
+      return fail(t("store.ended", { command: state.get().doc?.command ?? "numpy-transformer explore" }), { ended: true });
     }
     let answer;
     try {

@@ -138,7 +138,7 @@ def test_the_tours_words_agree_with_the_page_beside_it(page):
     _, targets, _ = example("decoder").read()
     assert f"{np.sum(targets >= 0)} targets" in said["loss"] and shown.text("#header .loss b") in said["loss"]
     assert "every token" in said["loss"] and "p − q" in said["gradient"] and "label" not in said["gradient"] + said["loss"]
-    assert "`" not in "".join(said.values()) and shown.text(".tour-card code") == "numpy-transformer explore"
+    assert "`" not in "".join(said.values()) and shown.text(".tour-card code") == example("decoder").command
     shown.press(ESCAPE)
 
 
