@@ -6,7 +6,9 @@ from typing import Any
 
 from ..data import KerasReader, TextReader, marks
 from ..data.reader import SPECIAL
+from ..layers import LoRALinear
 from ..models.rebuildable import RebuildableModel
+from ..models.structure import first_difference
 from ..module import Module, unfilled
 from ..outputs import check_output
 from ..training import Trainer
@@ -113,17 +115,13 @@ def arguments_of(model: RebuildableModel) -> dict[str, Any]:
 
 def check_parts(model: Module, again: Module) -> None:
     """Raises ValueError unless a model has the parts of the one that its arguments make again."""
-    if outline(again) != outline(model):
-        changed = [name for name in outline(model).keys() | outline(again).keys()
-                   if outline(model).get(name) != outline(again).get(name)]
-        raise ValueError(f"parts of the {type(model).__name__} have been replaced since it was made, such as "
-                         f"{min(changed)!r}, and a run stores its arguments alone; nt.merge_lora takes back what add_lora did")
-
-
-def outline(model):
-    """Returns {dotted name: class of the module, or shape of the parameter}."""
-    parts = {name: type(module).__name__ for name, module in model.named_modules()}
-    return parts | {name: parameter.data.shape for name, parameter in model.named_parameters()}
+    difference = first_difference(model, again)
+    if difference:
+        has_lora = any(isinstance(module, LoRALinear) for _, module in model.named_modules())
+        remedy = "nt.merge_lora takes back what add_lora did" if has_lora else \
+            "save the weights alone with np.savez(path, **model.state_dict())"
+        raise ValueError(f"parts of the {type(model).__name__} have been replaced or changed since it was made ({difference}), "
+                         f"and a run stores its arguments alone; {remedy}")
 
 
 def check_labels(model, kind, labels):

@@ -127,7 +127,7 @@ def with_lora():
     (LANGUAGE_MODEL, [CHARACTERS], ["a"], ValueError, "has no labels"),
     (CLASSIFIER, [READER], None, ValueError, "num_classes = 2 needs 2 labels, but none"),
     (CLASSIFIER, [READER], ["a", "b", "c"], ValueError, "needs 2 labels, but 3"),
-    (replaced(), [CHARACTERS], None, ValueError, "parts of the CausalLanguageModel have been replaced .* 'dropout'"),
+    (replaced(), [CHARACTERS], None, ValueError, "parts of the CausalLanguageModel have been replaced .* .model.dropout is ReLU instead of Dropout"),
     (with_lora(), [CHARACTERS], None, ValueError, "have been replaced .* nt.merge_lora takes back"),
     (CLASSIFIER, [CHARACTERS], ["a", "b"], ValueError, "vocab_size")])
 def test_what_does_not_fit_gets_a_sentence_and_leaves_no_file(tmp_path, model, tokenizers, labels, kind, sentence):
