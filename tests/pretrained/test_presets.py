@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,12 @@ def test_transformers_reads_a_preset(name, tmp_path):
     with torch.no_grad():
         logits = theirs(torch.tensor(text)).logits.numpy()
     assert abs(model(text) - logits).max() < 1e-4 * abs(logits).max()
+
+
+@every_preset
+def test_each_preset_can_be_pickled(name):
+    model = nt.preset(name, rng=6).eval()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model))(ids((2, 9))), model(ids((2, 9))))
 
 
 @every_preset
