@@ -99,6 +99,30 @@ def test_a_published_model_keeps_its_origin(capsys, tmp_path):
     assert again.origin.config["id2label"]["2"] == "so so"
 
 
+@pytest.mark.parametrize("tokenizer", [CHARACTERS, WORDS, READER, KerasReader(WORDS, 9)], ids=lambda one: type(one).__name__)
+def test_an_encoder_preset_is_saved_with_the_reader_of_its_texts(capsys, tmp_path, tokenizer):
+    reader = tokenizer if isinstance(tokenizer, TextReader) else TextReader(tokenizer, 64)
+    model = nt.preset("modernbert", vocab_size=reader.vocab_size, rng=0).eval()
+    nt.save_run(tmp_path / "run.npz", model, tokenizer)
+    loaded = nt.load_run(tmp_path / "run.npz")
+    assert repr(loaded.reader) == repr(reader)
+    ids = reader.read("the film")
+    np.testing.assert_array_equal(loaded.model(ids), model(ids))
+    code, out, err = run(capsys, "embed", tmp_path / "run.npz", "the film")
+    assert code == 0 and out, err
+    with pytest.raises(ValueError, match="made with vocab_size = 11, but this tokenizer has"):
+        nt.save_run(tmp_path / "other.npz", nt.preset("modernbert", vocab_size=11), tokenizer)
+
+
+def test_a_preset_is_saved_only_with_a_tokenizer_of_its_vocabulary(capsys, tmp_path):
+    with pytest.raises(ValueError, match="made with vocab_size = 10, but this tokenizer has 17 ids .* pass the tokenizer"):
+        nt.save_run(tmp_path / "run.npz", nt.preset("qwen3", vocab_size=10), CHARACTERS)
+    assert not list(tmp_path.iterdir())
+    nt.save_run(tmp_path / "run.npz", nt.preset("qwen3", vocab_size=CHARACTERS.vocab_size, rng=0), CHARACTERS)
+    code, out, err = run(capsys, "generate", tmp_path / "run.npz", "--prompt", "the", "--length", 4)
+    assert code == 0 and out, err
+
+
 def test_a_model_knows_its_arguments_after_copy_and_pickle():
     for model in (copy.deepcopy(CLASSIFIER), pickle.loads(pickle.dumps(CLASSIFIER))):
         assert model.constructor_arguments() == {"vocab_size": READER.vocab_size, "d_model": 8, "num_heads": 2, "num_layers": 1,
