@@ -7,6 +7,7 @@ import pytest
 from helpers.commands import refused, run
 
 import numpy_transformer as nt
+from numpy_transformer.data import CharTokenizer
 from numpy_transformer.tasks.language_model import LanguageModelTask
 
 TEXT = "the film was good. the film was bad.\n" * 40
@@ -74,3 +75,16 @@ def test_a_run_of_a_preset_is_resumed_and_read_with_its_window(capsys, text, tmp
     assert code == 0 and "resuming at step 1" in out, err
     loaded = nt.load_run(tmp_path / "run.npz")
     assert [part.window for part in parts(loaded.model, nt.SlidingWindow)] == [6] and loaded.settings["init"] == "bert"
+
+
+def test_muon_is_refused_where_lora_freezes_its_matrices(capsys, text, tmp_path):
+    nt.save_run(tmp_path / "base.npz", *model_and_tokenizer(text))
+    base = ["--text", text, "--pretrained", tmp_path / "base.npz", "--lora", 2, "--steps", 1, "--workers", 1, "--context", 8]
+    line = refused(capsys, "train", "lm", *base, "--optimizer", "muon", "--out", tmp_path / "run.npz")
+    assert "--optimizer would have no effect: with --lora all matrices that muon could train are frozen" in line
+    assert run(capsys, "train", "lm", *base, "--optimizer", "adamw", "--out", tmp_path / "run.npz")[0] == 0
+
+
+def model_and_tokenizer(text):
+    tokenizer = CharTokenizer(text.read_text())
+    return nt.preset("qwen3", vocab_size=tokenizer.vocab_size, max_len=16, rng=0), tokenizer
