@@ -85,7 +85,7 @@ def sides_and_tokenizers(tokenizers):
 
 
 def print_origin(run):
-    """Prints the family of a published model, and its sizes."""
+    """Prints the family to which a model belongs, and its sizes; nothing for a model of no published family."""
     if not is_published(run.meta):
         return
     from ..pretrained import remarks  # only published models need it
@@ -93,10 +93,8 @@ def print_origin(run):
     origin = run.meta["origin"]
     named = origin["config"].get("architectures") or []
     names = "".join(f", {name}" for name in named[:1])
-    what = "made from a published model"
-    if run.meta["config"] == IMPORTED:
-        what = "published model"
-    elif run.settings.get("preset"):
+    what = "a model"                            # published, or one of our own with the same architecture
+    if run.settings.get("preset"):
         what = f"the architecture of {run.settings['preset']}, a model"
     print(f"{what} of the family {origin['family']}{names}: {describe_sizes(run.meta['model'])}")
     for line in describe_vectors(run.meta["model"], run.settings):

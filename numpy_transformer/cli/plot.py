@@ -215,7 +215,7 @@ def draw_history(views, arguments):
     if run.meta["config"] == IMPORTED:
         raise ValueError(f"{arguments.file!r} is an imported model, of whose training there is no history; name a run of "
                          "`train`")
-    rows = read_history(run.arrays)
+    rows = read_history(run.arrays) if "history/step" in run.arrays else []
     if not rows:
         raise ValueError(f"{arguments.file!r} was saved before its first step, or without its trainer; train it first")
     smoothing = run.settings.get("label_smoothing")

@@ -1,5 +1,8 @@
 """Sequences that a model continues: the common part of greedy decoding, sampling, beam and speculative decoding."""
 
+import inspect
+from typing import Any
+
 import numpy as np
 
 from ..argument_checks import check_integers
@@ -9,6 +12,18 @@ from .cache import KeyValueCache
 def check_decodes(model):
     if getattr(model, "remembering", False):
         raise ValueError("a model decodes with dropout off and without remembering; call model.eval() first")
+
+
+def check_continues(model: Any, cached: bool = True) -> None:
+    """Raises TypeError unless this is a model that continues a text, with a cache if it is to have one."""
+    forward = getattr(model, "forward", model)
+    if not callable(forward) or not hasattr(model, "max_len"):
+        raise TypeError(f"a {type(model).__name__} is no LanguageModel, so it cannot continue a text; pass a CausalLanguageModel")
+    parameters = inspect.signature(forward).parameters.values()
+    takes_one = any(parameter.name == "cache" or parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    if cached and not takes_one:
+        raise TypeError(f"a {type(model).__name__} takes no cache, as a LanguageModel does, so it cannot continue a text; pass a "
+                        "CausalLanguageModel")
 
 
 class Continuation:
@@ -46,6 +61,7 @@ class PromptContinuation(Continuation):
         ids = np.zeros(self.token_mask.shape, np.intp)
         ids[self.token_mask] = check_integers(np.concatenate(prompts), 2 ** 31, "prompt ids", "limit")
         super().__init__(model, ids, cached)
+        check_continues(model, cached)
 
     def logits(self):
         max_len = self.model.max_len
@@ -72,6 +88,7 @@ class RevisableText:
     """
 
     def __init__(self, model):
+        check_continues(model)
         check_decodes(model)
         self.model = model
         self.cache = KeyValueCache()

@@ -11,7 +11,7 @@ import numpy as np
 from ..argument_checks import check_positive
 from ..models import LanguageModel
 from .continuation import RevisableText
-from .speculative import draw
+from .speculative import draw, vocabulary_of
 
 
 class ModelDraft:
@@ -23,6 +23,11 @@ class ModelDraft:
 
     def __init__(self, model: LanguageModel) -> None:
         self.text = RevisableText(model)
+
+    @property
+    def vocab_size(self) -> int | None:
+        """The number of tokens that the model knows, or None if it does not say it."""
+        return vocabulary_of(self.text.model)
 
     def propose(self, ids: list[int], count: int, probabilities: Any, rng: np.random.Generator) -> tuple[list[int], np.ndarray]:
         text, q = list(ids), []

@@ -58,13 +58,15 @@ def speculative_decode(model: LanguageModel, draft: Any, ids: Sequence[int], cou
         temperature=1.0, top_k=None, top_p=None, stop=(), changes=() : as in `generate`, for model and draft alike
         rng : generator or seed, or None
     Returns: Speculation
-    Raises: ValueError for an empty prompt, a model in train(), a draft with another vocabulary, or a setting outside its range.
+    Raises: ValueError for an empty prompt, a model in train(), a draft with another vocabulary, or a setting outside its range;
+        TypeError for a model that continues no text, or a draft that has no method propose.
     Source: Leviathan, Kalman and Matias 2023, algorithm 1; Chen et al. 2023, algorithm 2.
     """
     check_positive(count=count, guesses=guesses)
     check_settings(temperature, top_k, top_p)
     if not len(ids):
         raise ValueError("a prompt of 0 tokens: it needs at least one to go on from")
+    check_draft(model, draft)
     rng = np.random.default_rng(rng)
     text, stops = RevisableText(model), set(stop)
     result = Speculation(list(map(int, ids)), len(ids), [], [])
@@ -111,6 +113,22 @@ def verify(guessed: list[int], p: np.ndarray, q: Any, rng: np.random.Generator) 
 def draw(p: np.ndarray, rng: np.random.Generator) -> int:
     """Draws an id from the distribution p (V,)."""
     return int(rng.choice(len(p), p=p))
+
+
+def check_draft(model, draft):
+    """Raises TypeError for a draft that cannot guess, and ValueError for one that is known to have another vocabulary."""
+    if not callable(getattr(draft, "propose", None)):
+        what = type(draft).__name__
+        raise TypeError(f"the draft is a {what}, which has no method propose; wrap a smaller model: nt.ModelDraft(model)")
+    theirs, ours = vocabulary_of(draft), vocabulary_of(model)
+    if None not in (theirs, ours) and theirs != ours:
+        raise ValueError(f"the draft has a vocabulary of {theirs} tokens, and the model one of {ours}; use a draft with the same "
+                         "vocabulary")
+
+
+def vocabulary_of(part):
+    """Returns the number of tokens that a draft or a model knows, or None if it does not say it."""
+    return getattr(part, "vocab_size", None) or getattr(getattr(part, "embedding", None), "vocab_size", None)
 
 
 def check_vocabulary(p, q):

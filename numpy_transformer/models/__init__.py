@@ -7,7 +7,8 @@ text_encoder.py, encoder_heads.py     the encoder-only model (BERT), and its hea
 image_classifier.py                   the encoder of images (ViT)
 current_models.py                     what the config.json of current models says; nt.preset builds them
 parts.py, initialization.py           from the names of settings to parts; the initial weights of a whole model
-rebuildable.py, parallel.py           models that know their arguments; inference on several cores
+rebuildable.py, structure.py          models that know their arguments; whether one is still as they say
+parallel.py                           inference on several cores
 """
 
 from typing import TYPE_CHECKING

@@ -2,6 +2,8 @@
 second block; and what Gemma 3 shares with it.
 """
 
+import functools
+
 from ..layers import RescaledAttention, Sequential, SoftCap, UnitOffsetRMSNorm
 from ..layers.attention import with_score_changes
 from ..layers.normed_linear import norm_outputs
@@ -39,14 +41,17 @@ def gemma_settings(rope, config):
         "logit_cap": config["final_logit_softcapping"]}
 
 
+def make_attention(scale, score_cap, sizes, rng):
+    """Returns attention whose scores are multiplied by a number, and capped unless `score_cap` is None."""
+    rescaled = RescaledAttention(scale, sizes.dropout, rng)
+    return rescaled if score_cap is None else with_score_changes(rescaled, SoftCap(score_cap))
+
+
 def build_gemma2(model_class, options, rng):
     """Returns a CausalLanguageModel with the norms, the factor and the caps of Gemma."""
     options = dict(options)
     scale, score_cap, logit_cap = options.pop("score_scale"), options.pop("score_cap"), options.pop("logit_cap")
-
-    def attention(sizes, rng):
-        rescaled = RescaledAttention(scale, sizes.dropout, rng)
-        return rescaled if score_cap is None else with_score_changes(rescaled, SoftCap(score_cap))
+    attention = functools.partial(make_attention, scale, score_cap)         # not a function in here: models can be pickled
 
     def norm():
         return UnitOffsetRMSNorm(options["d_model"], options["eps"])

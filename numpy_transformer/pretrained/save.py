@@ -6,13 +6,14 @@ from pathlib import Path
 
 from ..layers import FirstToken, LoRALinear
 from ..models import SequenceClassifier, TokenClassifier
-from ..module import Module
+from ..models.structure import first_difference
+from ..module import Module, unfilled
 from ..types import PathLike
 from .family import HEAD_ACTIVATIONS, num_labels
 from .folder import is_small_file
-from .registry import FAMILIES, architecture_of, rules
+from .registry import FAMILIES, architecture_of, build_model, describe_config, rules
 from .safetensors import write_safetensors
-from .sentences import describes_vectors, is_sentence_file
+from .sentences import describes_vectors, embedding_options, is_sentence_file
 
 MARK = "numpy_transformer.json"                 # lists the files that we have written into a folder
 WEIGHTS = "model.safetensors"
@@ -44,7 +45,9 @@ def save_pretrained(model: Module, folder: PathLike) -> None:
     if same_head:
         arrays = {name: array.astype(dtype, copy=False) for name, array in model.origin.unused.items()} | arrays
     arrays = {family.published(name, architecture): array for name, array in arrays.items()}
-    texts = {"config.json": json.dumps(make_config(model, architecture, dtype), indent=2, ensure_ascii=False) + "\n"}
+    config = make_config(model, architecture, dtype)
+    check_parts(model, config, arrays, embedding_options(model.origin.files) if makes_vectors else {})
+    texts = {"config.json": json.dumps(config, indent=2, ensure_ascii=False) + "\n"}
     texts |= {name: text for name, text in model.origin.files.items()
               if is_small_file(name) and (makes_vectors or not is_sentence_file(name))}
     write_folder(Path(folder), arrays, texts)
@@ -57,6 +60,18 @@ def merged_state(model):
         if isinstance(module, LoRALinear) and not module.is_merged:
             state[f"{name}.weight"] = module.weight.data + module.scale * (module.A.data @ module.B.data)
     return state
+
+
+def check_parts(model, config, arrays, options_of_vectors):
+    """Raises ValueError unless a model has the parts of the one that config.json describes."""
+    model_class, options = describe_config(config, arrays)
+    with unfilled():
+        described = build_model(model.origin.family, model_class, options | options_of_vectors)
+    difference = first_difference(model, described, with_lora=True)
+    if difference:
+        raise ValueError(f"this {type(model).__name__} is not the one that its config.json describes ({difference}), so its "
+                         "folder would be read as another model; undo the change, or save the weights alone with "
+                         "np.savez(path, **model.state_dict())")
 
 
 def check_head(model):

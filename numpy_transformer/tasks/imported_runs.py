@@ -63,7 +63,11 @@ def run_of_folder(path, weights=True):
 
 def describe_sizes(options):
     """Returns one line with the sizes of a model, from the arguments of its class."""
-    sizes = [text.format(options[name]) for name, text in SIZES.items() if options.get(name) is not None]
+    latent = options.get("latent")              # of latent attention, which has no heads of keys and values
+    sizes = [text.format(options[name]) for name, text in SIZES.items()
+             if options.get(name) is not None and not (latent and name == "num_kv_heads")]
+    if latent:
+        sizes.append(f"keys and values from latent vectors of {latent['d_latent']:,}")
     windows = [window for window in options.get("windows", []) if window is not None]
     if windows:
         sizes.append(f"sliding windows of {windows[0]:,} tokens in {counted(len(windows), 'block')}")

@@ -8,11 +8,13 @@ from ..layers import ZLoss
 from ..layers.normalization import NORMS
 from ..models import CausalLanguageModel
 from ..models.current_models import DECODERS
+from ..models.initialization import initialize
 from . import model_settings as model
 from .settings import FINE_TUNE, LORA, Setting, choice, count_setting, make_training_settings, rate_setting, switch
 from .task import Task, sha256
 
-PRESET_SIZES = "d_model", "num_heads", "num_layers", "d_ff"
+PRESET_SIZES = "d_model", "num_heads", "num_layers", "d_ff", "num_kv_heads"
+OF_SOME_PRESETS = "window", "num_experts", "experts_per_token"
 DECIDED_BY_PRESET = ("norm", "norm_layer", "activation", "positions", "attention", "bias", "tie", "dropout", "num_kv_heads")
 CHARACTERS_NEED_NO_SIZE = (["vocab_size"], "a character tokenizer has one token per character; use $tokenizer bpe or word")
 
@@ -31,6 +33,10 @@ class LanguageModelTask(Task):
         *model.sizes(d_model=96, num_layers=3, d_ff=256),
         count_setting("context", 64, "length of a training sequence, and the longest that the model reads"),
         count_setting("num_kv_heads", None, "number of key and value heads; fewer than $num_heads makes grouped queries"),
+        count_setting("window", None, "tokens that a block with a sliding window sees, for a $preset that has such blocks; a "
+                      "quarter of $context if left out"),
+        count_setting("num_experts", None, "number of experts in a block, for a $preset that has experts; 4 if left out"),
+        count_setting("experts_per_token", None, "number of these experts that each token uses; 2 if left out"),
         model.dropout(0.0), model.norm(),
         choice("norm_layer", "rms", "LayerNorm or RMSNorm", *NORMS),
         model.activation("swiglu"),
@@ -58,7 +64,8 @@ class LanguageModelTask(Task):
     @classmethod
     def unused_settings(cls, settings):
         unused = super().unused_settings(settings)
-        if settings.get("preset"):              # runs of earlier versions do not have it
+        unused += unused_sizes(settings.get("preset"))          # runs of earlier versions do not have it
+        if settings.get("preset"):
             decided = [name for name in DECIDED_BY_PRESET if name not in DECODERS[settings["preset"]].sizes]
             unused.append((decided, "$preset decides it; leave one of the two out"))
             if settings.get("pretrained"):
@@ -92,7 +99,7 @@ class LanguageModelTask(Task):
         if self.base:
             return self.base_config()
         if s.get("preset"):
-            return self.checkpoint_of_preset()[1].options
+            return self.checkpoint_of_preset()[1].options | {"init": s["init"]}
         return {"vocab_size": self.tokenizers[0].vocab_size, "max_len": s["context"], "tie_weights": s["tie"],
                 **{name: s[name] for name in ("d_model", "num_heads", "num_layers", "d_ff", "dropout", "norm",
                                               "norm_layer", "activation", "positions", "attention", "num_kv_heads", "bias",
@@ -105,15 +112,34 @@ class LanguageModelTask(Task):
         origin = self.checkpoint_of_preset()[1]
         return {"family": origin.family, "config": origin.config, "files": {}}
 
+    def make_model(self):
+        """The parts that the family of a preset has put in get the initial weights that `init` names, too."""
+        new = super().make_model()
+        if self.settings.get("preset") and not self.base:
+            initialize(new, self.settings["init"], np.random.default_rng([self.settings["seed"], 13]))
+        return new
+
     def checkpoint_of_preset(self):
         """Returns (model class, Origin) of the preset with the sizes of this run."""
         from ..pretrained import checkpoint_of_preset  # only presets and published models need it
 
         s = self.settings
-        sizes = {"vocab_size": self.tokenizers[0].vocab_size, "max_len": s["context"]}
-        sizes |= {name: s[name] for name in (*PRESET_SIZES, "num_kv_heads") if s[name] is not None}
+        sizes = {"vocab_size": self.tokenizers[0].vocab_size, "max_len": s["context"], "window": max(1, s["context"] // 4)}
+        sizes |= {name: s[name] for name in (*PRESET_SIZES, *OF_SOME_PRESETS) if s.get(name) is not None}
         known = DECODERS[s["preset"]].sizes
         return checkpoint_of_preset(s["preset"], **{name: size for name, size in sizes.items() if name in known})
+
+
+def unused_sizes(preset):
+    """Returns a list of (names, remedy) of the sizes that only some presets have, for a run of this preset or of none."""
+    unused = []
+    for name in OF_SOME_PRESETS:
+        having = [other for other, entry in DECODERS.items() if name in entry.sizes]
+        if preset is None:
+            unused.append(([name], f"it is for a $preset that has it; give $preset {' or '.join(having)}"))
+        elif preset not in having:
+            unused.append(([name], f"{preset} has none; leave it out, or choose $preset {' or '.join(having)}"))
+    return unused
 
 
 def read_corpus(settings):

@@ -4,9 +4,11 @@ import json
 import os
 from typing import Any
 
-from ..data import KerasReader, TextReader, marks
+from ..data import KerasReader, PretrainedTokenizer, StoryTokenizer, TextReader, marks
 from ..data.reader import SPECIAL
+from ..layers import LoRALinear
 from ..models.rebuildable import RebuildableModel
+from ..models.structure import first_difference
 from ..module import Module, unfilled
 from ..outputs import check_output
 from ..training import Trainer
@@ -44,6 +46,8 @@ def save_run(path: str | os.PathLike, model: Module, *tokenizers: Any, labels: l
     arrays = {f"model/{name}": parameter.data for name, parameter in model.named_parameters()}
     if hasattr(model, "origin"):                # of load_pretrained
         meta = meta_of(model, tokens[0])
+        if not isinstance(tokens[0], (PretrainedTokenizer, StoryTokenizer)):       # not that of a published model
+            meta["settings"] |= settings_of_own(meta["kind"], model.origin.options, tokenizers, tokens)
         with unfilled():
             check_parts(model, model_of_run(type(model), meta["model"], meta["origin"], 0))
         arrays |= {f"unused/{name}": array for name, array in model.origin.unused.items()}
@@ -76,25 +80,32 @@ def check_classes(model, tokens):
 def meta_of_own(model, arguments, tokenizers, tokens):
     """Returns what the file says besides the weights about a model that was made with its constructor."""
     kind, options = KINDS[type(model)], options_of(type(model), arguments)
-    settings = {"seed": 1, "tokenizer": tokens[0].to_json()["kind"], "vocab_size": tokens[0].vocab_size}
+    tokens = tokens * 2 if kind in PAIRS and len(tokens) == 1 else tokens
+    settings = {"seed": 1} | settings_of_own(kind, options, tokenizers, tokens)
+    if kind in PAIRS:
+        settings |= {"max_len": options["max_len"], "task": None}
+    elif kind not in ENCODERS:
+        settings |= {"context": options["max_len"]}
+    return {"kind": kind, "model": arguments, "tokenizers": [one.to_json() for one in tokens], "corpus": {}, "best": None,
+            "settings": settings}
+
+
+def settings_of_own(kind, options, tokenizers, tokens):
+    """Returns the settings of tokenizers of this package. Raises ValueError unless a model with these options has their ids."""
+    settings = {"tokenizer": tokens[0].to_json()["kind"], "vocab_size": tokens[0].vocab_size}
+    sizes = {"vocab_size": tokens[0].vocab_size}
     if kind in ENCODERS:
         reader = tokenizers[0] if isinstance(tokenizers[0], TextReader) else TextReader(tokens[0], options["max_len"])
         sizes, reading = {"vocab_size": reader.vocab_size}, "keras" if isinstance(reader, KerasReader) else "bert"
         settings |= {"vocab_size": tokens[0].vocab_size + SPECIAL - 1, "max_len": reader.max_len, "lower": reader.lower,
                      "reading": reading, "text_column": "text", "label_column": "label"}
     elif kind in PAIRS:
-        tokens = tokens * 2 if len(tokens) == 1 else tokens
         sizes = {name: one.vocab_size + marks(one).first for name, one in zip(("src_vocab", "tgt_vocab"), tokens)}
-        settings |= {"max_len": options["max_len"], "task": None}
-    else:
-        sizes = {"vocab_size": tokens[0].vocab_size}
-        settings |= {"context": options["max_len"]}
     for name, size in sizes.items():
-        if arguments[name] != size:
-            raise ValueError(f"the model was made with {name} = {arguments[name]}, but this tokenizer has {size} ids with "
+        if options[name] != size:
+            raise ValueError(f"the model was made with {name} = {options[name]}, but this tokenizer has {size} ids with "
                              "the special ones; pass the tokenizer with which the model was trained")
-    return {"kind": kind, "model": arguments, "tokenizers": [one.to_json() for one in tokens], "corpus": {}, "best": None,
-            "settings": settings}
+    return settings
 
 
 def arguments_of(model: RebuildableModel) -> dict[str, Any]:
@@ -113,17 +124,13 @@ def arguments_of(model: RebuildableModel) -> dict[str, Any]:
 
 def check_parts(model: Module, again: Module) -> None:
     """Raises ValueError unless a model has the parts of the one that its arguments make again."""
-    if outline(again) != outline(model):
-        changed = [name for name in outline(model).keys() | outline(again).keys()
-                   if outline(model).get(name) != outline(again).get(name)]
-        raise ValueError(f"parts of the {type(model).__name__} have been replaced since it was made, such as "
-                         f"{min(changed)!r}, and a run stores its arguments alone; nt.merge_lora takes back what add_lora did")
-
-
-def outline(model):
-    """Returns {dotted name: class of the module, or shape of the parameter}."""
-    parts = {name: type(module).__name__ for name, module in model.named_modules()}
-    return parts | {name: parameter.data.shape for name, parameter in model.named_parameters()}
+    difference = first_difference(model, again)
+    if difference:
+        has_lora = any(isinstance(module, LoRALinear) for _, module in model.named_modules())
+        remedy = "nt.merge_lora takes back what add_lora did" if has_lora else \
+            "save the weights alone with np.savez(path, **model.state_dict())"
+        raise ValueError(f"parts of the {type(model).__name__} have been replaced or changed since it was made ({difference}), "
+                         f"and a run stores its arguments alone; {remedy}")
 
 
 def check_labels(model, kind, labels):

@@ -98,7 +98,11 @@ class Task:
             options = ["lora", "lora_alpha", "lora_targets", "freeze"]
             return [(options, "it applies to pretrained weights; give $pretrained")]
         if settings.get("lora"):
-            return [(["freeze"], "with $lora all pretrained weights are frozen; leave one of the two out")]
+            unused = [(["freeze"], "with $lora all pretrained weights are frozen; leave one of the two out")]
+            if settings.get("optimizer") == "muon":
+                unused.append((["optimizer"], "with $lora all matrices that muon could train are frozen; leave one of the two "
+                                              "out"))
+            return unused
         return [(["lora_alpha", "lora_targets"], "it applies to the updates that $lora trains; give $lora")]
 
     @property

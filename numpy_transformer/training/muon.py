@@ -100,7 +100,7 @@ def muon_with_adamw(model: Module, lr: float = 0.02, momentum: float = 0.95, ada
         lr, momentum : of Muon. A schedule sets lr; the rate of AdamW stays the same multiple of it
         adam_lr, betas, eps : of AdamW
         weight_decay : float, of both; of the parameters of AdamW only the weights of Linears decay
-    Raises: ValueError if the model has no such matrices.
+    Raises: ValueError if the model has no such matrices, or nothing else to train.
     Source: Jordan et al. 2024.
     """
     hidden = hidden_weights(model)
@@ -109,5 +109,8 @@ def muon_with_adamw(model: Module, lr: float = 0.02, momentum: float = 0.95, ada
     decay = [parameter for parameter in linear_weights(model) if id(parameter) not in inside]
     if not hidden:
         raise ValueError(f"{type(model).__name__} has no Linear in a list `blocks`, so there is nothing for Muon; use AdamW")
+    if not others:
+        raise ValueError(f"{type(model).__name__} trains nothing but the matrices of its blocks, so there is nothing for AdamW; "
+                         "use nt.Muon(nt.hidden_weights(model))")
     adamw = AdamW(others, adam_lr, betas, eps, weight_decay=weight_decay, decay=decay)
     return CombinedOptimizer([Muon(hidden, lr, momentum, weight_decay), adamw])

@@ -64,7 +64,7 @@ def test_what_import_and_info_say(capsys, published, tmp_path):
     assert "bos 1 <s>, eos 2 </s>" in out and "a language model: `generate` continues a text with it" in out
     for file in (published / "llama.npz", published / "llama"):
         code, out, _ = run(capsys, "info", file)
-        assert code == 0 and "published model of the family llama, LlamaForCausalLM" in out
+        assert code == 0 and "a model of the family llama, LlamaForCausalLM" in out
         assert re.search(r"^decoder\.blocks +2 x 1,608 +3,216$", out, re.M)
         assert re.search(r"^embedding +3,420$", out, re.M) and out.endswith("10,068\n")
     assert "decoder.blocks.1.attention.query.weight" in run(capsys, "info", published / "llama", "--parameters")[1]
@@ -232,7 +232,7 @@ def test_pictures_and_pages(capsys, published, tmp_path, name, text):
                            tmp_path / f"{picture}.png")
         assert code == 0, err
     document = Session(from_run(published / f"{name}.npz", text)).document()
-    assert document["title"].startswith(f"A published model of the family {name.partition('-')[0]}, with 2 blocks")
+    assert document["title"].startswith(f"A model of the family {name.partition('-')[0]}, with 2 blocks")
     shown = document["tokens"]["source"][0]
     assert {"cat", "sat"} & {token.strip("▁ ") for token in shown} or name in ("gpt2", "llama")
 

@@ -143,6 +143,7 @@ def test_options_for_pretrained_weights_need_some(capsys, published, tmp_path, o
 @pytest.mark.parametrize("options, message", [
     (["--lora-alpha", 4], "--lora-alpha would have no effect: it applies to the updates that --lora trains"),
     (["--lora", 2, "--freeze", "embedding"], "--freeze would have no effect: with --lora all"),
+    (["--lora", 2, "--optimizer", "muon"], "--optimizer would have no effect: with --lora all matrices that muon could train"),
     (["--lora", 2, "--config", "fine-tune"], "--config fine-tune trains all weights, and --lora 2 does not"),
     (["--lora", 13], "rank = 13 is larger than"), (["--lora", 2, "--lora-targets", "quary"], "no Linear called 'quary'"),
     (["--freeze", "blocks.2"], "--freeze blocks.2 is not a part of the model; name a part such as embedding, segments"),

@@ -213,7 +213,7 @@ def test_a_shorter_target_keeps_its_memory():
 @pytest.mark.parametrize("change, sentence", [
     ({"ids": []}, "a prompt of 0 tokens"), ({"count": 0}, "count must be"), ({"guesses": 0}, "guesses must be"),
     ({"temperature": -1}, "temperature = -1"),
-    ({"draft": nt.NGramDraft(9)}, "the draft has distributions of 9 tokens, and the model"),
+    ({"draft": nt.NGramDraft(9)}, "the draft has a vocabulary of 9 tokens, and the model one of"),
     ({"model": nt.CausalLanguageModel(V, 8, 2, 1)}, "call model.eval"),
     ({"draft": lambda: nt.ModelDraft(nt.CausalLanguageModel(V, 8, 2, 1))}, "call model.eval")])
 def test_what_does_not_fit_is_refused(change, sentence):
@@ -222,3 +222,30 @@ def test_what_does_not_fit_is_refused(change, sentence):
         if callable(arguments["draft"]):
             arguments["draft"] = arguments["draft"]()
         nt.speculative_decode(**arguments)
+
+
+def test_what_is_no_language_model_or_no_draft_is_named():
+    model, encoder = language_model(), nt.MaskedLanguageModel(V, 8, 2, 1).eval()
+    with pytest.raises(TypeError, match=r"the draft is a CausalLanguageModel, .* nt.ModelDraft\(model\)"):
+        nt.speculative_decode(model, language_model(), [1, 1], 3)
+    with pytest.raises(TypeError, match="a str is no LanguageModel, so it cannot continue a text; pass a CausalLanguageModel"):
+        nt.ModelDraft("ngram")
+    for call in (lambda: nt.generate(encoder, [1, 1], 3), lambda: nt.speculative_decode(encoder, nt.NGramDraft(V), [1, 1], 3)):
+        with pytest.raises(TypeError, match="a MaskedLanguageModel takes no cache, .* pass a CausalLanguageModel"):
+            call()
+
+
+@pytest.mark.parametrize("size", [V - 2, V + 2])
+def test_a_draft_with_a_smaller_or_larger_vocabulary_is_refused_before_it_guesses(size):
+    draft = nt.ModelDraft(nt.CausalLanguageModel(size, 8, 2, 1, rng=0).eval())
+    with pytest.raises(ValueError, match=f"the draft has a vocabulary of {size} tokens, and the model one of {V}; use a draft"):
+        nt.speculative_decode(language_model(), draft, [V - 1, 1], 3)
+
+
+def test_a_draft_that_does_not_say_its_vocabulary_is_refused_by_its_distributions():
+    class Certain:
+        def propose(self, ids, count, probabilities, rng):
+            return [1], np.eye(V + 3)[[1]]
+
+    with pytest.raises(ValueError, match=f"the draft has distributions of {V + 3} tokens, and the model of {V}"):
+        nt.speculative_decode(language_model(), Certain(), [1, 1], 3)

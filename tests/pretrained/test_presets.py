@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import pickle
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from helpers.model_cards import card
 
 import numpy_transformer as nt
+from numpy_transformer.data import CharTokenizer
 from numpy_transformer.models.current_models import PRESETS
 from numpy_transformer.pretrained import load_pretrained, save_pretrained
 
@@ -73,6 +75,12 @@ def test_transformers_reads_a_preset(name, tmp_path):
 
 
 @every_preset
+def test_each_preset_can_be_pickled(name):
+    model = nt.preset(name, rng=6).eval()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model))(ids((2, 9))), model(ids((2, 9))))
+
+
+@every_preset
 def test_sizes_can_be_given(name):
     assert inspect.signature(nt.preset).parameters.keys() == {"name", "rng", "sizes"}
     small, large = nt.preset(name, rng=0), nt.preset(name, vocab_size=70, d_model=32, num_heads=4, num_layers=3, max_len=20, rng=0)
@@ -121,3 +129,63 @@ def test_the_programs_of_the_page_print_what_it_says(capsys):
     exec("\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL)), {})
     out = capsys.readouterr().out
     assert out.endswith("True\n") and "WRONG" not in out and out.count("  ok") > 20
+
+
+def exchanged(name, change):
+    """A preset after an edit that no config.json can describe."""
+    model = nt.preset(name, rng=0).eval()
+    change(model.decoder.blocks[0])
+    return model
+
+
+def without_rotary(block):
+    block.attention.rotary = None
+
+
+def with_a_wider_window(block):
+    block.attention.attention.score_changes[0].window += 1
+
+
+def with_one_expert_for_each_token(block):
+    block.feed_forward.router.top_k = 1
+
+
+def with_a_plain_feed_forward(block):
+    block.feed_forward = nt.FeedForward(16, 24, rng=0)
+
+
+def with_layer_norm(block):
+    block.norm1 = nt.LayerNorm(16)
+
+
+def with_other_frequencies(block):
+    block.attention.rotary.frequencies = block.attention.rotary.frequencies / 2
+
+
+@pytest.mark.parametrize("name, change, part", [
+    ("qwen3", without_rotary, r"decoder.blocks.0.attention.rotary is None instead of RotaryEmbedding"),
+    ("mistral", with_a_wider_window, r"decoder.blocks.0.attention.attention.score_changes.0.window is 5 instead of 4"),
+    ("mixtral", with_one_expert_for_each_token, r"decoder.blocks.0.feed_forward.router.top_k is 1 instead of 2"),
+    ("llama3", with_a_plain_feed_forward, r"decoder.blocks.0.feed_forward is FeedForward instead of SwiGLU"),
+    ("llama3", with_layer_norm, r"decoder.blocks.0.norm1 is LayerNorm instead of RMSNorm"),
+    ("llama3", with_other_frequencies, r"decoder.blocks.0.attention.rotary.frequencies has other values")])
+def test_an_edited_preset_is_not_saved_as_another_model(name, change, part, tmp_path):
+    characters = CharTokenizer("".join(map(chr, range(64, 128))))
+    model = exchanged(name, change)
+    with pytest.raises(ValueError, match=part) as refused:
+        save_pretrained(model, tmp_path / "folder")
+    assert "config.json" in str(refused.value)
+    with pytest.raises(ValueError, match=part) as refused:
+        nt.save_run(tmp_path / "run.npz", model, characters)
+    assert "merge_lora" not in str(refused.value) and not list(tmp_path.iterdir())
+
+
+def test_a_preset_that_was_trained_frozen_and_read_by_is_still_the_same(tmp_path):
+    """Dropout, frozen weights, longer rotary tables and LoRA updates, which are merged, make no other model."""
+    model = nt.add_lora(nt.preset("gpt-oss", max_len=200, rng=0), 2, rng=1)
+    for _, part in model.named_modules():
+        if isinstance(part, nt.Dropout):
+            part.p = 0.5
+    model.eval()(ids((1, 150)))
+    save_pretrained(model, tmp_path / "folder")
+    np.testing.assert_allclose(load_pretrained(tmp_path / "folder")(ids((1, 150))), model(ids((1, 150))), atol=1e-5)

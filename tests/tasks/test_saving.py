@@ -91,12 +91,55 @@ def test_a_published_model_keeps_its_origin(capsys, tmp_path):
     loaded = nt.load_run(tmp_path / "bert.npz")
     loaded.model.output.bias.data += 1                      # the script trains
     nt.save_run(tmp_path / "mine.npz", loaded.model, loaded.tokenizer, labels=["no", "yes", "so so"])
-    assert "made from a published model" in run(capsys, "info", tmp_path / "mine.npz")[1]
+    assert "a model of the family bert, BertForSequenceClassification" in run(capsys, "info", tmp_path / "mine.npz")[1]
     code, _, err = run(capsys, "export", tmp_path / "mine.npz", tmp_path / "folder")
     assert code == 0, err
     again = nt.load_pretrained(tmp_path / "folder")
     assert np.array_equal(again.output.bias.data, loaded.model.output.bias.data)
     assert again.origin.config["id2label"]["2"] == "so so"
+
+
+@pytest.mark.parametrize("tokenizer", [CHARACTERS, WORDS, READER, KerasReader(WORDS, 9)], ids=lambda one: type(one).__name__)
+def test_an_encoder_preset_is_saved_with_the_reader_of_its_texts(capsys, tmp_path, tokenizer):
+    reader = tokenizer if isinstance(tokenizer, TextReader) else TextReader(tokenizer, 64)
+    model = nt.preset("modernbert", vocab_size=reader.vocab_size, rng=0).eval()
+    nt.save_run(tmp_path / "run.npz", model, tokenizer)
+    loaded = nt.load_run(tmp_path / "run.npz")
+    assert repr(loaded.reader) == repr(reader)
+    ids = reader.read("the film")
+    np.testing.assert_array_equal(loaded.model(ids), model(ids))
+    code, out, err = run(capsys, "embed", tmp_path / "run.npz", "the film")
+    assert code == 0 and out, err
+    with pytest.raises(ValueError, match="made with vocab_size = 11, but this tokenizer has"):
+        nt.save_run(tmp_path / "other.npz", nt.preset("modernbert", vocab_size=11), tokenizer)
+
+
+def test_a_preset_is_saved_only_with_a_tokenizer_of_its_vocabulary(capsys, tmp_path):
+    with pytest.raises(ValueError, match="made with vocab_size = 10, but this tokenizer has 17 ids .* pass the tokenizer"):
+        nt.save_run(tmp_path / "run.npz", nt.preset("qwen3", vocab_size=10), CHARACTERS)
+    assert not list(tmp_path.iterdir())
+    nt.save_run(tmp_path / "run.npz", nt.preset("qwen3", vocab_size=CHARACTERS.vocab_size, rng=0), CHARACTERS)
+    code, out, err = run(capsys, "generate", tmp_path / "run.npz", "--prompt", "the", "--length", 4)
+    assert code == 0 and out, err
+
+
+def test_a_run_without_its_trainer_has_no_history_to_draw(capsys, tmp_path):
+    nt.save_run(tmp_path / "run.npz", LANGUAGE_MODEL, CHARACTERS)
+    line = refused(capsys, "plot", "history", "--run", tmp_path / "run.npz", "--out", tmp_path / "x.png")
+    assert "run.npz' was saved before its first step, or without its trainer" in line, line
+
+
+@pytest.mark.parametrize("name, sizes, absent", [
+    ("qwen3", "a model of the family qwen3, Qwen3ForCausalLM: 2 blocks, 16 wide, 2 heads, 1 of them for keys and values", "latent"),
+    ("deepseek-v3", "keys and values from latent vectors of 8", "of them for keys")])
+def test_info_calls_no_model_of_a_script_published(capsys, tmp_path, name, sizes, absent):
+    model = nt.preset(name, vocab_size=CHARACTERS.vocab_size, rng=0)
+    nt.save_run(tmp_path / "run.npz", model, CHARACTERS)
+    nt.save_pretrained(model, tmp_path / "folder")
+    for path in (tmp_path / "run.npz", tmp_path / "folder"):
+        code, out, err = run(capsys, "info", path)
+        said = " ".join(out.split())
+        assert code == 0 and sizes in said and "published" not in said and absent not in said, (out, err)
 
 
 def test_a_model_knows_its_arguments_after_copy_and_pickle():
@@ -127,7 +170,7 @@ def with_lora():
     (LANGUAGE_MODEL, [CHARACTERS], ["a"], ValueError, "has no labels"),
     (CLASSIFIER, [READER], None, ValueError, "num_classes = 2 needs 2 labels, but none"),
     (CLASSIFIER, [READER], ["a", "b", "c"], ValueError, "needs 2 labels, but 3"),
-    (replaced(), [CHARACTERS], None, ValueError, "parts of the CausalLanguageModel have been replaced .* 'dropout'"),
+    (replaced(), [CHARACTERS], None, ValueError, "parts of the CausalLanguageModel have been replaced .* .model.dropout is ReLU instead of Dropout"),
     (with_lora(), [CHARACTERS], None, ValueError, "have been replaced .* nt.merge_lora takes back"),
     (CLASSIFIER, [CHARACTERS], ["a", "b"], ValueError, "vocab_size")])
 def test_what_does_not_fit_gets_a_sentence_and_leaves_no_file(tmp_path, model, tokenizers, labels, kind, sentence):

@@ -22,7 +22,7 @@ LORA = FINE_TUNE | dict(lora=8, lr=1e-3, weight_decay=0.0)
 ON_PAIRS = dict(max_len=128, batch_size=16, steps=1000, schedule="cosine", eps=1e-8, label_smoothing=0.0)
 LANGUAGE_MODEL = EVERYWHERE | dict(
     text=None, stories=None, tokenizer="char", vocab_size=1256, preset=None, d_model=96, num_layers=3, d_ff=256, context=64,
-    num_kv_heads=None,
+    num_kv_heads=None, window=None, num_experts=None, experts_per_token=None,
     dropout=0.0, norm_layer="rms", activation="swiglu", positions="rotary", attention="plain", bias=False, tie=True,
     init="gpt2", steps=800, batch_size=8, lr=5e-3, min_lr=2.5e-4, warmup=80, weight_decay=0.1, z_loss=0.0)
 PAPER_2017 = EVERYWHERE | dict(

@@ -178,3 +178,10 @@ def test_the_phases_of_wsd_and_that_more_steps_change_only_the_end():
     assert rates(12)[:7] == rates(40)[:7] and rates(40)[30] == 1
     schedule = nt.WSDSchedule(nt.SGD([nt.Parameter(np.zeros(1))], 0.1), 1.0, 0.2, 0, 5, 9)
     assert math.isclose(schedule.rate(1), 1.0)              # no warm-up
+
+
+def test_a_model_of_which_only_matrices_in_blocks_are_trained_is_for_muon_alone():
+    model = nt.add_lora(language_model(), 2, rng=0)
+    with pytest.raises(ValueError, match=r"nothing for AdamW; use nt.Muon\(nt.hidden_weights\(model\)\)"):
+        nt.muon_with_adamw(model)
+    assert len(nt.Muon(nt.hidden_weights(model)).parameters) == 8       # A and B of two Linears in two blocks
