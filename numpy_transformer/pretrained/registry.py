@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from ..file_checks import MALFORMED, reason_of
+from ..file_checks import MALFORMED, quoted, reason_of
 from ..module import unfilled
 from .bart import BART
 from .bert import BERT
@@ -62,14 +62,18 @@ class Origin:
 def find_family(config, stored):
     """Returns the Family of a config.json and the names of the arrays.
 
-    Raises: ValueError for a family that this package does not support; it names what is missing, as far as that shows.
+    Raises: ValueError for a family that this package does not support; it names what is new in it, as far as that shows.
     """
     name = config.get("model_type")
+    known = ", ".join(name for name in FAMILIES if name != "llama2.c")
+    if name is None:
+        raise ValueError("config.json has no model_type, which names the family of a model; copy the complete file, of a model of "
+                         f"one of the families {known}")
     if not isinstance(name, str) or name not in FAMILIES:
-        known = ", ".join(name for name in FAMILIES if name != "llama2.c")
         missing = components(config, stored)
-        uses = f", which uses {missing}, and this package does not build that" if missing else ""
-        raise ValueError(f"config.json names the model_type {name!r}{uses}; load a model of one of the families {known}")
+        uses = f" (it has {missing})" if missing else ""
+        raise ValueError(f"config.json names the model_type {quoted(name)}, a family that this package does not build{uses}; load a "
+                         f"model of one of the families {known}")
     return FAMILIES[name]
 
 

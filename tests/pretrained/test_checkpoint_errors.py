@@ -6,13 +6,13 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers.small_checkpoints import SMALL
+from helpers.small_checkpoints import SIZES, SMALL
 
 import numpy_transformer as nt
 from numpy_transformer.pretrained import class_and_options, load, load_pretrained
 from numpy_transformer.pretrained.registry import FAMILIES
 from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
-from numpy_transformer.pretrained.unsupported import OF_FAMILIES, OF_FIXED
+from numpy_transformer.pretrained.unsupported import BUILT, OF_ARRAYS, OF_FAMILIES, OF_FIXED, OF_OPTIONS, components
 
 
 def edit(**changes):
@@ -79,8 +79,8 @@ Q = "model.layers.0.self_attn.q_proj.weight"
 WORD = "bert.embeddings.word_embeddings.weight"
 CASES = {
     "family": ("gpt2", edit(model_type="gptj"),
-               "'gptj', which uses .*side by side.*; load a model of one of the families gpt2, llama, mistral"),
-    "no family": ("gpt2", edit(model_type=...), "model_type None"),
+               "'gptj', a family that .* not build .it has attention .*side by side.*; load a model of one of the families gpt2, llama, "),
+    "no family": ("gpt2", edit(model_type=...), "has no model_type, .*; copy the complete file, of a model of one of the families gpt2"),
     "head": ("bert", edit(architectures=["BertForQuestionAnswering"]),
              "'BertForQuestionAnswering', a head that marks .*BertForMaskedLM"),
     "no setting": ("gpt2", edit(n_embd=...), "config.json has no 'n_embd'"),
@@ -103,7 +103,7 @@ CASES = {
     "no decoder": ("t5", weights(lambda a: [a.pop(name) for name in [*a] if name.startswith("decoder.")]),
                    r"have no decoder \(28 arrays are missing, such as decoder.block.0"),
     "a head without a name": ("bert", edit(architectures=["BertModel"]), "some belong to a head that config.json does not"),
-    "a newer family": ("llama", edit(model_type="gemma3"), "'gemma3', which uses an encoder of images beside "),
+    "a newer family": ("llama", edit(model_type="gemma3"), "'gemma3', a family that this package does not build .it has an encoder of images beside "),
     "layers of unknown types": ("gemma2", edit(layer_types=["full_attention", "chunked_attention"]),
                                 "'chunked_attention'., wanted full_attention or sliding_attention, which this package"),
     "sizes of two stacks": ("bart", edit(decoder_ffn_dim=20), "encoder_ffn_dim = 12 and decoder_ffn_dim = 20; "),
@@ -117,7 +117,10 @@ CASES = {
                          "gives attention_factor = -1.0, wanted a number above 0 and up to 100;"),
     "images": ("vit", edit(image_size=7), "a multiple of 2, a multiple of 2"),
     "experts": ("mixtral", edit(num_local_experts=3), "unknown"),
-    "an unknown family": ("llama", edit(model_type="x", num_local_experts=4), "'x', which uses a mixture of experts, and"),
+    "an unknown family": ("llama", edit(model_type="x", num_local_experts=4, vision_config={"depth": 2}),
+                          "'x', a family that this package does not build .it has an encoder of images.; load"),
+    "a family of known parts": ("qwen3", edit(model_type="qwen9", num_local_experts=4, attn_logit_softcapping=3.0),
+                                "'qwen9', a family that this package does not build; load"),
     "a decoder's classes": ("llama", edit(architectures=["LlamaForSequenceClassification"]), "classifies a text by its last"),
     "biases": ("llama", edit(attention_bias=True), "attention_bias = True"),
     "mlp biases": ("llama", edit(mlp_bias=True), "mlp_bias = True"),
@@ -215,6 +218,13 @@ def test_a_checkpoint_that_does_not_fit(case, tmp_path):
 def test_no_family_is_both_built_and_called_unsupported():
     assert not OF_FAMILIES.keys() & FAMILIES.keys()
     assert {option for family in FAMILIES.values() for option in family.fixed} == OF_FIXED.keys()
+
+
+def test_nothing_that_a_family_here_has_is_named_as_what_another_one_lacks():
+    assert BUILT <= {*OF_OPTIONS.values(), *OF_ARRAYS.values()}
+    for family in SIZES:
+        config = json.loads((SMALL / family / "config.json").read_text()) | {"model_type": "x"}
+        assert components(config, TensorFile(SMALL / family / "model.safetensors")) == "", family
 
 
 def test_what_is_not_a_folder(tmp_path):
