@@ -43,9 +43,10 @@ def add_to_parser(commands):
 
     parser = add_command(
         commands, "export", run_export, help="save an imported or fine-tuned model as a folder that transformers reads",
-        description="Save a model that was imported, or fine-tuned from an imported one, in the layout of its family. The "
-                    "weights of LoRA are merged.")
-    parser.add_argument("file", metavar="RUN.npz", help="written by `import`, or by `train KIND --pretrained`")
+        description="Save a model that was imported, fine-tuned from an imported one, trained with --preset, or made by "
+                    "nt.preset and saved by nt.save_run, in the layout of its family. The weights of LoRA are merged.")
+    parser.add_argument("file", metavar="RUN.npz", help="written by `import`, by `train KIND --pretrained`, by `train lm "
+                                                        "--preset`, or by nt.save_run")
     parser.add_argument("folder", metavar="FOLDER", help="folder to write; other files in it stay as they are, but the files "
                                                          "of another model are not replaced")
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..file_checks import check_form, one_line, shown
+from ..file_checks import check_form, has_form, one_line, quoted, shown
 from .batches import PAD
 from .bpe import check_unicode
 from .pairs import Marks
@@ -70,8 +70,8 @@ class PretrainedTokenizer:
             begin = [special["bos"], *begin]
         elif settings.get("add_bos_token") is False and has_bos:
             begin = [i for i in begin if i != special["bos"]]
-        stop = first_given("eos_token_id", generation, config)
-        start = first_given("decoder_start_token_id", generation, config)
+        stop = first_given("eos_token_id", (int, [int]), "an id or a list of ids", generation, config)
+        start = first_given("decoder_start_token_id", int, "an id", generation, config)
         if stop is None:
             stop = [special["eos"]] if "eos" in special else []
         return cls(definition, special, begin, end, np.ravel(stop).tolist(), start)
@@ -205,6 +205,9 @@ def find_frame(tokenizer):
     return framed.ids[:text[0]], framed.ids[text[-1] + 1:]
 
 
-def first_given(name, *configs):
-    """Returns the first value of that name that is not None."""
-    return next((config[name] for config in configs if config.get(name) is not None), None)
+def first_given(name, form, wanted, *configs):
+    """Returns the first value of that name that is not None. Raises ValueError unless it has a form; see check_form."""
+    value = next((config[name] for config in configs if config.get(name) is not None), None)
+    if not has_form(value, (form, type(None))):
+        raise ValueError(f"the model's folder gives {name} = {quoted(value)}, wanted {wanted}; copy the original file")
+    return value

@@ -8,6 +8,8 @@ QWEN2_PIECES = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?
                 r"\s+(?!\S)|\s+")               # the pieces of a text within which Qwen2 merges bytes
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 KINDS = {"gpt2": "GPT2", "roberta": "Roberta", "qwen2": "Qwen2", "bert": "Bert", "distilbert": "Bert"}  # by model_type
+PAIRS = "vocab.json", "merges.txt"
+NEEDED = {"GPT2": PAIRS, "Qwen2": PAIRS, "Roberta": PAIRS, "Bert": ("vocab.txt",)}
 USUAL = {                                       # the special tokens that files need not name
     "GPT2": {"bos": "<|endoftext|>", "eos": "<|endoftext|>"},
     "Qwen2": {"eos": "<|endoftext|>"},
@@ -22,6 +24,13 @@ def has_tokenizer(files):
     return "tokenizer.json" in files or "vocab.txt" in files or {"vocab.json", "merges.txt"} <= files.keys()
 
 
+def needed_files(config):
+    """Returns the names of the files with which a folder without a tokenizer.json has a tokenizer that can be read, as words; ""
+    for a kind of model for which there are none.
+    """
+    return " and ".join(NEEDED.get(KINDS.get(str(config.get("model_type")), ""), ()))
+
+
 def make_definition(files, names, config):
     """Returns the content of tokenizer.json for a folder that has older files instead.
 
@@ -33,8 +42,7 @@ def make_definition(files, names, config):
     """
     kind = str(names.get("tokenizer_class") or KINDS.get(str(config.get("model_type")), "")).removesuffix("Fast")
     kind = {"DistilBert": "Bert"}.get(kind.removesuffix("Tokenizer"), kind.removesuffix("Tokenizer"))
-    needed = ("vocab.txt",) if kind == "Bert" else ("vocab.json", "merges.txt")
-    if kind not in USUAL or not set(needed) <= files.keys():
+    if kind not in NEEDED or not set(NEEDED[kind]) <= files.keys():
         has = " and ".join(name for name in ("vocab.json", "merges.txt", "vocab.txt") if name in files)
         raise ValueError(f"the folder has {has}, but no tokenizer.json, and for a tokenizer of the kind {kind or None!r} "
                          f"this package cannot make one; {REMEDY}")

@@ -22,8 +22,8 @@ from .load import class_and_options, load_pretrained, open_checkpoint, outline_p
 from .presets import checkpoint_of_preset, preset
 from .registry import Origin, build_model, rules
 from .remarks import remarks
-from .save import save_pretrained
+from .save import is_exported, save_pretrained
 from .sentences import vector_settings
 
-__all__ = ["Origin", "build_model", "checkpoint_of_preset", "class_and_options", "describe_adapter", "generation", "load_pretrained",
+__all__ = ["Origin", "build_model", "checkpoint_of_preset", "class_and_options", "describe_adapter", "generation", "is_exported", "load_pretrained",
            "open_checkpoint", "outline_pretrained", "preset", "remarks", "rules", "save_pretrained", "vector_settings"]

@@ -7,7 +7,7 @@ from . import gemma2
 from .gemma2 import DEFAULTS, build_gemma2, gemma_settings
 from .llama import make_family
 from .qwen3 import norm_heads
-from .rotary_settings import check_whole_heads, make_rotary, rope_parameters, rotary_options
+from .rotary_settings import make_rotary, rope_parameters_of_kinds, rotary_options
 from .windows import LAYER_TYPES, blocks_with_windows, with_windows
 
 NAMES = gemma2.NAMES.replace("attention.query", "attention.query.linear").replace("attention.key", "attention.key.linear") + """
@@ -31,15 +31,11 @@ def settings(config, stored):
 
 def rotary_settings(config):
     """Returns the rotary settings of the blocks without and with a window; older files have no scaling in those with one."""
-    nested = config.get("rope_parameters") or {}
-    if not set(nested) & set(LAYER_TYPES):
-        nested = {"full_attention": {"rope_theta": config.get("rope_theta") or 1e6} | (config.get("rope_scaling") or {}),
-                  "sliding_attention": {"rope_theta": config.get("rope_local_base_freq") or 10000.0}}
-    settings = [rope_parameters({"max_position_embeddings": config["max_position_embeddings"], "rope_parameters": nested[kind]})
-                for kind in LAYER_TYPES]
-    for rope in settings:
-        check_whole_heads(rope)
-    return settings
+    older = None
+    if not set(config.get("rope_parameters") or {}) & set(LAYER_TYPES):
+        older = {"full_attention": {"rope_theta": config.get("rope_theta") or 1e6} | (config.get("rope_scaling") or {}),
+                 "sliding_attention": {"rope_theta": config.get("rope_local_base_freq") or 10000.0}}
+    return rope_parameters_of_kinds(config, older)
 
 
 def build_gemma3(model_class, options, rng):

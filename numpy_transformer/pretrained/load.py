@@ -17,7 +17,7 @@ from .adapters import base_folder, is_adapter, merge_adapter
 from .family import matches
 from .folder import read_folder
 from .llama2c import StoryFile, is_story_file
-from .registry import FAMILIES, Origin, build_model, describe_config, rules
+from .registry import FAMILIES, Origin, build_model, describe_config, rules, sizes_left_out
 from .sentences import describes_vectors, embedding_options
 from .unsupported import of_known_family
 
@@ -78,7 +78,7 @@ def outline(config, arrays, files):
     """Returns the model of a checkpoint without memory for its weights, from what open_checkpoint has returned."""
     model_class, options = describe_checkpoint(config, arrays, files)
     with unfilled(*sizes_of(arrays)):
-        model = new_model(config["model_type"], model_class, options)
+        model = new_model(config, arrays, model_class, options)
     family = "llama2.c" if isinstance(arrays, StoryFile) else config["model_type"]
     model.origin = Origin(family, config, files, options=options)
     return model
@@ -129,13 +129,13 @@ def sizes_of(arrays):
     return sum(map(math.prod, shapes)), len(shapes) + stacked
 
 
-def new_model(family, model_class, options):
+def new_model(config, arrays, model_class, options):
     """Returns a new model. Settings that its constructor refuses are an error in config.json."""
     try:
-        return build_model(family, model_class, options)
+        return build_model(config["model_type"], model_class, options)
     except (ValueError, *MALFORMED) as error:
-        raise ValueError(f"config.json describes a model that cannot be built (in this package's names: {reason_of(error)}); "
-                         "copy the original file") from error
+        raise ValueError(f"config.json describes a model that cannot be built (in this package's names: {reason_of(error)})"
+                         f"{sizes_left_out(config, arrays)}; copy the original file") from error
 
 
 def assign(model, arrays):
@@ -159,19 +159,23 @@ def assign(model, arrays):
     unused = [name for name in stored if matches(name, family.kept) and name not in wanted]
     used = {*wanted, *copies, *unused}
     unknown = [name for name in stored if name not in used and not matches(name, family.constants)]
-    check_names([name for name in wanted if name not in stored], unknown, model, wanted)
+    left_out = sizes_left_out(model.origin.config, arrays)
+    check_names([name for name in wanted if name not in stored], unknown, model, wanted, left_out)
     for name in used:
         check_dtype(stored[name], arrays.entries[stored[name]])
     for name, rule in wanted.items():
         shape = arrays.entries[stored[name]].shape
         if shape != rule.shape:
             raise ValueError(f"{stored[name]} has the shape {shape} instead of {rule.shape}, which config.json "
-                             "implies; use the config.json and the weights of one checkpoint")
+                             f"implies{left_out}; use the config.json and the weights of one checkpoint")
     return stored, copies, unused
 
 
-def check_names(missing, unknown, model, wanted):
-    """Raises ValueError that lists the arrays that are missing in the files, and those that the model does not have."""
+def check_names(missing, unknown, model, wanted, left_out):
+    """Raises ValueError that lists the arrays that are missing in the files, and those that the model does not have.
+
+    Parameters: missing, unknown, wanted : names; model : Module; left_out : what sizes_left_out has returned
+    """
     copies = FAMILIES[model.origin.family].copies
     if missing and not unknown and all(name in copies for name in missing):
         raise ValueError(f"the files have no output layer ({missing[0]}), and config.json says that it is not tied to "
@@ -192,7 +196,7 @@ def check_names(missing, unknown, model, wanted):
         if parts:
             remedy = f"some belong to {parts}, which is not built for this config.json, so use another checkpoint"
         raise ValueError(f"the weights do not fit the {model.origin.family} model that config.json describes: "
-                         f"{' and '.join(problems)}; {remedy}")
+                         f"{' and '.join(problems)}{left_out}; {remedy}")
 
 
 def check_dtype(name, entry):

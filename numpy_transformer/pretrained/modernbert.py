@@ -8,8 +8,8 @@ from ..layers import GELU, Identity, LayerNorm, Linear, Sequential, SymmetricWin
 from ..layers.attention import with_score_changes
 from ..models import MaskedLanguageModel, SequenceClassifier, TextEncoder
 from .family import Family, activation, no_head, num_labels
-from .rotary_settings import check_whole_heads, make_rotary, rope_parameters, rotary_options
-from .windows import LAYER_TYPES, blocks_with_windows
+from .rotary_settings import make_rotary, rope_parameters_of_kinds, rotary_options
+from .windows import blocks_with_windows
 
 NAMES = """
     model.embeddings.tok_embeddings         embedding
@@ -56,13 +56,11 @@ def settings(config, stored):
 
 def rotary_settings(config):
     """Returns the rotary settings of the blocks without and with a window."""
-    nested = config.get("rope_parameters") or {"full_attention": {"rope_theta": config.get("global_rope_theta") or 160000.0},
-                                               "sliding_attention": {"rope_theta": config.get("local_rope_theta") or 10000.0}}
-    settings = [rope_parameters({"max_position_embeddings": config["max_position_embeddings"], "rope_parameters": nested[kind]})
-                for kind in LAYER_TYPES]
-    for rope in settings:
-        check_whole_heads(rope)
-    return settings
+    older = None
+    if not config.get("rope_parameters"):
+        older = {"full_attention": {"rope_theta": config.get("global_rope_theta") or 160000.0},
+                 "sliding_attention": {"rope_theta": config.get("local_rope_theta") or 10000.0}}
+    return rope_parameters_of_kinds(config, older)
 
 
 def build_modernbert(model_class, options, rng):

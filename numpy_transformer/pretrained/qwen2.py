@@ -10,9 +10,9 @@ def settings(config, stored):
 
 def upper_windows(options, config):
     """The upper blocks have a window, from max_window_layers on, unless config.json has a list of their types."""
+    blocks = blocks_with_windows(config, options["num_layers"], lambda number: number >= config.get("max_window_layers", 28))
     if not config.get("use_sliding_window", False):
         return options
-    blocks = blocks_with_windows(config, options["num_layers"], lambda number: number >= config.get("max_window_layers", 28))
     return with_windows(options, config.get("sliding_window", 4096), blocks)
 
 

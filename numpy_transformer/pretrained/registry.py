@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from ..file_checks import MALFORMED, reason_of
+from ..file_checks import MALFORMED, quoted, reason_of
+from ..module import unfilled
 from .bart import BART
 from .bert import BERT
+from .config import Config
 from .deepseek_v3 import DEEPSEEK_V3
 from .distilbert import DISTILBERT
 from .gemma import GEMMA
@@ -60,14 +62,18 @@ class Origin:
 def find_family(config, stored):
     """Returns the Family of a config.json and the names of the arrays.
 
-    Raises: ValueError for a family that this package does not support; it names what is missing, as far as that shows.
+    Raises: ValueError for a family that this package does not support; it names what is new in it, as far as that shows.
     """
     name = config.get("model_type")
+    known = ", ".join(name for name in FAMILIES if name != "llama2.c")
+    if name is None:
+        raise ValueError("config.json has no model_type, which names the family of a model; copy the complete file, of a model of "
+                         f"one of the families {known}")
     if not isinstance(name, str) or name not in FAMILIES:
-        known = ", ".join(name for name in FAMILIES if name != "llama2.c")
         missing = components(config, stored)
-        uses = f", which uses {missing}, and this package does not build that" if missing else ""
-        raise ValueError(f"config.json names the model_type {name!r}{uses}; load a model of one of the families {known}")
+        uses = f" (it has {missing})" if missing else ""
+        raise ValueError(f"config.json names the model_type {quoted(name)}, a family that this package does not build{uses}; load a "
+                         f"model of one of the families {known}")
     return FAMILIES[name]
 
 
@@ -83,10 +89,11 @@ def describe_config(config, stored):
     """
     family = find_family(config, stored)
     check_fixed(family, config)
+    config = Config(config)
     try:
         model_class, _, head_options = family.head(config, stored)
         options = family.settings(config, stored) | head_options(config)
-        check_numbers(options)
+        check_frequencies(options)
         return model_class, options
     except KeyError as error:
         raise ValueError(f"config.json has no {error}, which a {config['model_type']} model needs; copy the complete "
@@ -94,6 +101,17 @@ def describe_config(config, stored):
     except MALFORMED as error:
         raise ValueError(f"config.json does not describe a {config['model_type']} model ({reason_of(error)}); copy the "
                          "original file") from error
+
+
+def sizes_left_out(config, stored):
+    """Returns " (config.json leaves out head_dim)", with the sizes that it leaves out, for which usual values are taken, or that
+    follow from others; "" if it has all. The config.json is one that describe_config reads.
+    """
+    config = Config(config)
+    with unfilled():                            # also where a model has just been found too large
+        FAMILIES[config["model_type"]].settings(config, stored)
+    names = config.sizes_left_out()
+    return f" (config.json leaves out {' and '.join(names)})" if names else ""
 
 
 def check_fixed(family, config):
@@ -108,18 +126,15 @@ def check_fixed(family, config):
                              "checkpoint with that")
 
 
-def check_numbers(options):
-    """Raises ValueError unless the settings that no constructor checks are numbers in a sensible range."""
-    settings = [("eps", options["eps"], 0, 1)]
+def check_frequencies(options):
+    """Raises ValueError unless the scaled rotary frequencies of config.json are in a sensible range."""
     for rotary in (options, options.get("local", {}).get("rotary", {})):
-        settings += [("rope_base", rotary.get("rope_base", 10000.0), 1, 1e12),
-                     ("rope_factor", rotary.get("rope_factor", 1.0), 0, 100)]
-        settings += [("rope_frequencies", value, 0, 1) for value in rotary.get("rope_frequencies") or ()]
-    for name, value, lowest, highest in settings:
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not (is_number and lowest < value <= highest):
-            raise ValueError(f"config.json gives {name} = {value!r}, wanted a number above {lowest} and up to "
-                             f"{highest:g}; copy the original file")
+        values = [("rope_factor", rotary.get("rope_factor", 1.0), 100)]
+        values += [("rope_frequencies", value, 1) for value in rotary.get("rope_frequencies") or ()]
+        for name, value, highest in values:
+            if not 0 < value <= highest:
+                raise ValueError(f"the scaled rotary positions of config.json lead to {name} = {value!r}, wanted a number above 0 "
+                                 f"and up to {highest}; copy the original file")
 
 
 def architecture_of(model):

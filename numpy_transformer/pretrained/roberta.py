@@ -26,7 +26,10 @@ CLASSIFIER = """
 
 def settings(config, stored):
     """As BERT, but positions count from pad_id + 1 on, and the rows before it are for padding tokens."""
-    first = config.get("pad_token_id", 1) + 1
+    first = config.get("pad_token_id", 1)
+    if first is None:
+        raise KeyError("pad_token_id")
+    first += 1
     return bert.settings({"pad_token_id": 1} | config, stored) | {
         "max_len": config["max_position_embeddings"] - first, "first_position": first}
 

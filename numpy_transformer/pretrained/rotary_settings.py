@@ -7,6 +7,8 @@ import numpy as np
 from ..argument_checks import check_positive
 from ..layers import PartialRotary, RotaryEmbedding, ScaledRotary
 from ..parameter import check_room
+from .config import Config, check_order
+from .windows import LAYER_TYPES
 
 CHANGING = {"dynamic": "by frequencies that change with the length of the text",
             "longrope": "by one list of factors for short texts and another for long ones",
@@ -14,18 +16,33 @@ CHANGING = {"dynamic": "by frequencies that change with the length of the text",
 
 
 def rope_parameters(config, theta=10000.0):
-    """Returns the rotary settings: in one dict since version 5 of transformers, in two places before.
+    """Returns the rotary settings as a Config: in one dict since version 5 of transformers, in two places before.
 
-    Parameters: config : dict; theta : what rope_theta is where config.json does not say it
+    Parameters: config : Config or dict; theta : what rope_theta is where config.json does not say it
     """
+    config = Config(config)
     rope = {"rope_theta": config.get("rope_theta") or theta, "rope_type": "default",
             "partial_rotary_factor": config.get("partial_rotary_factor") or 1.0,
             "original_max_position_embeddings": config.get("original_max_position_embeddings")
             or config.get("max_position_embeddings")}
     for key in ("rope_scaling", "rope_parameters"):
-        rope.update(**(config.get(key) or {}))
+        rope.update({name: value for name, value in (config.get(key) or {}).items() if value is not None})
     rope["rope_type"] = rope.get("type", rope["rope_type"])             # its oldest name
-    return rope
+    return Config(rope)
+
+
+def rope_parameters_of_kinds(config, older):
+    """Returns the rotary settings of the blocks without and with a window, which are rotated in two ways.
+
+    Parameters: config : Config; older : {type of a block: its settings} where config.json has no rope_parameters of its own
+        for each type
+    """
+    nested = Config(older or config["rope_parameters"], "rope_parameters.")
+    kinds = [rope_parameters({"max_position_embeddings": config["max_position_embeddings"], "rope_parameters": nested[kind]})
+             for kind in LAYER_TYPES]
+    for rope in kinds:
+        check_whole_heads(rope)
+    return kinds
 
 
 def check_whole_heads(rope):
@@ -72,8 +89,8 @@ def frequencies(width, rope):
     if rope["rope_type"] == "linear":
         return (theta / rope["factor"]).tolist(), 1.0
     if rope["rope_type"] == "llama3":
-        low = rope["low_freq_factor"]
-        high = rope["high_freq_factor"]
+        low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+        check_order(low_freq_factor=low, high_freq_factor=high)
         waves = rope["original_max_position_embeddings"] * theta / (2 * np.pi)
         kept = np.clip((waves - low) / (high - low), 0, 1)
         return (theta * (kept + (1 - kept) / rope["factor"])).tolist(), 1.0
@@ -89,9 +106,10 @@ def yarn_kept(width, rope):
     """Returns how much of each frequency stays as it is: 1 for those that turn more than beta_fast times within the length on
     which the model was trained first, 0 for those that turn less than beta_slow times, and between them a ramp.
     """
-    turns = [rope.get("beta_fast") or 32, rope.get("beta_slow") or 1]
+    fast, slow = rope.get("beta_fast", 32), rope.get("beta_slow", 1)
+    check_order(beta_slow=slow, beta_fast=fast)
     length = rope["original_max_position_embeddings"]
-    low, high = (width * math.log(length / (2 * math.pi * n)) / (2 * math.log(rope["rope_theta"])) for n in turns)
+    low, high = (width * math.log(length / (2 * math.pi * n)) / (2 * math.log(rope["rope_theta"])) for n in (fast, slow))
     if rope.get("truncate", True):
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, width - 1)

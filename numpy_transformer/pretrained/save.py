@@ -147,6 +147,11 @@ def check_folder(folder, texts):
                              "would be mixed up; name another folder")
 
 
+def is_exported(folder):
+    """Returns True for a folder that save_pretrained has written."""
+    return bool(earlier_files(Path(folder)))
+
+
 def earlier_files(folder):
     """Returns the names of the files that save_pretrained has written into the folder before."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):

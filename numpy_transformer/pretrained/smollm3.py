@@ -1,5 +1,6 @@
 """SmolLM3 (Bakouch et al. 2025): LLaMA without positions in every fourth block. SmolLM and SmolLM2 are LLaMA."""
 
+from ..file_checks import quoted
 from .llama import build_llama, make_family, settings_with
 from .rotary_settings import check_whole_heads, rope_parameters
 from .windows import blocks_with_windows, with_windows
@@ -10,12 +11,17 @@ def settings(config, stored):
     rope = rope_parameters(config, theta=2e6)
     check_whole_heads(rope)
     options = settings_with(rope, {"tie_word_embeddings": True} | config)
-    every = config.get("no_rope_layer_interval", 4)
-    rotates = config.get("no_rope_layers") or [number % every != every - 1 for number in range(options["num_layers"])]
-    options["without_positions"] = [number for number in range(options["num_layers"]) if not rotates[number]]
+    every, num_layers = config.get("no_rope_layer_interval", 4), options["num_layers"]
+    rotates = config.get("no_rope_layers")
+    if rotates is None:
+        rotates = [number % every != every - 1 for number in range(num_layers)]
+    if len(rotates) != num_layers:
+        raise ValueError(f"config.json gives no_rope_layers = {quoted(rotates)}, wanted a list of 0 and 1, one for each of the "
+                         f"{num_layers} blocks; copy the original file")
+    options["without_positions"] = [number for number in range(num_layers) if not rotates[number]]
+    blocks = blocks_with_windows(config, num_layers, lambda number: not rotates[number])
     if not config.get("use_sliding_window", False):
         return options
-    blocks = blocks_with_windows(config, options["num_layers"], lambda number: not rotates[number])
     return with_windows(options, config.get("sliding_window"), blocks)
 
 

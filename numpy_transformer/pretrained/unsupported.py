@@ -1,4 +1,4 @@
-"""The components of other families that this package does not build, named by what shows them in a checkpoint."""
+"""What checkpoints of other families have, named by what shows it in them; some of it is built for the families here."""
 
 import re
 
@@ -6,39 +6,39 @@ OF_FAMILIES = {
     "albert": "blocks that share one set of weights",
     "big_bird": "attention to blocks of tokens and to random ones",
     "bloom": "ALiBi and a norm after the embeddings of a decoder",
-    "cohere": "attention and feed-forward layers side by side in a block",
+    "cohere": "attention and feed-forward layers side by side in a block after one norm",
     "deberta": "attention with separate scores of contents and positions",
     "deberta-v2": "attention with separate scores of contents and positions",
     "deepseek_v2": "a router without the correction of DeepSeek-V3",
     "electra": "an embedding that is narrower than the blocks, and a head that finds replaced tokens",
-    "falcon": "attention and feed-forward layers side by side in a block",
+    "falcon": "attention and feed-forward layers side by side in a block after one norm",
     "gemma3": "an encoder of images beside the model of texts (gemma3_text)",
     "gemma3n": "embeddings of each block and blocks that are left out",
     "gemma4": "an encoder of images and sounds beside the model of texts",
     "gpt_bigcode": "a decoder of the kind of GPT-2 with one head of keys and values",
     "gpt_neo": "attention without the division by sqrt(d), in every second block within a window",
-    "gptj": "attention and feed-forward layers side by side in a block, and rotary positions on a part of each head",
+    "gptj": "attention and feed-forward layers side by side in a block after one norm, and rotary positions on a part of each head",
     "granite": "factors on embeddings, scores, residuals and logits",
     "llama4": "a mixture of experts in every second block, and attention within chunks",
     "longformer": "attention within a window, and to all tokens from some",
-    "m2m_100": "an encoder-decoder with biases and sinusoidal positions",
+    "m2m_100": "an encoder-decoder of pre-norm blocks with sinusoidal positions",
     "mamba": "state-space layers",
-    "mbart": "an encoder-decoder with biases and learned positions",
+    "mbart": "an encoder-decoder of pre-norm blocks with learned positions",
     "mpnet": "an encoder with relative and learned positions",
     "mpt": "ALiBi, and queries, keys and values in one array",
-    "nomic_bert": "an encoder with rotary positions and gated feed-forward layers",
+    "nomic_bert": "an encoder of post-norm blocks with rotary positions and gated feed-forward layers",
     "olmo": "norms without weights",
     "opt": "a decoder whose learned positions begin at 2, with ReLU and biases",
-    "pegasus": "an encoder-decoder with biases and sinusoidal positions",
-    "phi": "attention and feed-forward layers side by side in a block, and rotary positions on a part of each head",
+    "pegasus": "an encoder-decoder of pre-norm blocks with sinusoidal positions",
+    "phi": "attention and feed-forward layers side by side in a block after one norm, and rotary positions on a part of each head",
     "qwen2_moe": "a mixture of experts with a gated shared one",
     "qwen3_next": "linear attention in three of four blocks",
     "rwkv": "a recurrence instead of attention",
-    "stablelm": "rotary positions on a part of each head",
+    "stablelm": "rotary positions on a part of each head, together with LayerNorm and gated feed-forward layers",
     "starcoder2": "rotary positions together with LayerNorm and biases",
     "umt5": "relative positions of its own in every block",
     "whisper": "an encoder of sound",
-    "xlm-roberta-xl": "an encoder of pre-norm blocks",
+    "xlm-roberta-xl": "an encoder of pre-norm blocks with learned positions",
     "xlnet": "attention in two streams, with relative positions",
 }
 OF_OPTIONS = {                                  # in config.json, of any family: what they ask for
@@ -92,6 +92,12 @@ OF_ARRAYS = {                                   # pattern of names of arrays: wh
     r"\bscore\.weight$": "a head that classifies a text by its last token",
     r"\bqa_outputs\b": "a head that marks the beginning and the end of an answer",
 }
+BUILT = {                                       # what some family here has: it does not show why another one is not built
+    "ALiBi", "a mixture of experts", "attention and feed-forward layers side by side in a block",
+    "attention to an encoder's output", "biases in the linear layers of attention", "blocks without positions",
+    "capped logits", "capped scores in attention", "keys and values that are computed from a narrower vector",
+    "norms before and after each layer", "norms of queries and keys in attention",
+    "queries, keys and values that are computed from narrower vectors", "several weights in one array"}
 HEAD = re.compile(r"(cls|lm_head|vocab_\w+|classifier|pre_classifier)\.")        # how the arrays of a head begin
 OF_HEADS = {                                    # end of the name of an architecture: what its head does
     "ForQuestionAnswering": "a head that marks the beginning and the end of an answer",
@@ -108,12 +114,14 @@ OF_HEADS = {                                    # end of the name of an architec
 
 
 def components(config, names):
-    """Returns what a checkpoint uses that this package does not build, as far as it shows, in words; "" if nothing shows.
+    """Returns what a checkpoint of another family has that none of the families here has, as far as it shows, in words; "" if
+    nothing shows.
 
     Parameters: config : dict; names : names of the arrays
     """
     options = [words for option, words in OF_OPTIONS.items() if config.get(option)]
-    return listed([OF_FAMILIES.get(str(config.get("model_type")), ""), *options, *of_arrays(names)])
+    shown = [words for words in (*options, *of_arrays(names)) if words not in BUILT]
+    return listed([OF_FAMILIES.get(str(config.get("model_type")), ""), *shown])
 
 
 def of_arrays(names):

@@ -1,26 +1,25 @@
 """Sliding windows: which blocks of a model have one, and how they get it."""
 
+from ..file_checks import quoted
 from ..layers import SlidingWindow
 from ..layers.attention import with_score_changes
 
-MOST_BLOCKS = 10_000
 LAYER_TYPES = {"full_attention": False, "sliding_attention": True}      # whether a block has a window
 
 
 def blocks_with_windows(config, num_layers, has_window):
     """Returns a list of booleans, one for each block: whether it has a window, as the list of layer_types in config.json says.
 
-    Parameters: config : dict; num_layers : int; has_window : (number of a block) -> bool, where there is no such list
-    Raises: ValueError for a list that does not fit, or a number of blocks that no model has.
+    Parameters: config : Config; num_layers : int; has_window : (number of a block) -> bool, where there is no such list
+    Raises: ValueError for a list that does not fit.
     """
-    check_num_layers(num_layers)
     types = config.get("layer_types")
     if types is None:
         return [bool(has_window(number)) for number in range(num_layers)]
     unknown = [name for name in types if name not in LAYER_TYPES]
     if unknown or len(types) != num_layers:
-        raise ValueError(f"config.json lists the layer_types {', '.join(map(str, types))}; this package supports "
-                         f"{' and '.join(LAYER_TYPES)}, one for each of the {num_layers} blocks; copy the original file")
+        raise ValueError(f"config.json gives layer_types = {quoted(types)}, wanted {' or '.join(LAYER_TYPES)}, which this package "
+                         f"supports, for each of the {num_layers} blocks; copy the original file")
     return [LAYER_TYPES[name] for name in types]
 
 
@@ -29,19 +28,11 @@ def with_windows(options, window, blocks=None):
     than the longest text.
 
     Parameters: options : dict, with num_layers and max_len; window : int or None; blocks : list of booleans (None: all)
-    Raises: ValueError for a number of blocks that no model has.
     """
     if window is None or window >= options["max_len"]:
         return options
-    check_num_layers(options["num_layers"])
     blocks = [True] * options["num_layers"] if blocks is None else blocks
     return options | {"windows": [window if has_window else None for has_window in blocks]}
-
-
-def check_num_layers(num_layers):
-    if num_layers > MOST_BLOCKS:
-        raise ValueError(f"config.json describes {num_layers:,} blocks, more than the {MOST_BLOCKS:,} that this "
-                         "package makes windows for; use the config.json and the weights of one checkpoint")
 
 
 def add_windows(stack, windows):

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from ..data import PretrainedTokenizer, StoryTokenizer
 from ..data.plurals import counted
-from ..data.tokenizer_files import REMEDY, has_tokenizer
+from ..data.tokenizer_files import REMEDY, has_tokenizer, needed_files
 from ..data.tokenizer_settings import read_json, sentence_config
-from ..file_checks import check_form, one_line, quoted
+from ..file_checks import check_form, one_line, quoted, shown
 from .runs import IMPORTED, MODELS, Run
 
 LONGEST_SOURCE = 512                            # T5 limits no length; published ones are trained on 512 tokens
@@ -33,9 +33,20 @@ def read_tokenizer(path, files, config, story_file=None):
             raise ValueError(f"there is no tokenizer.bin beside {str(path)!r}; name that of the model")
         return StoryTokenizer.read(story_file or tokenizer_path)
     if not has_tokenizer(files):
-        raise ValueError(f"{str(path)!r} has no tokenizer.json, nor vocab.json and merges.txt; put those of the model there, "
-                         f"or {REMEDY}")
+        raise ValueError(without_tokenizer(path, config))
     return PretrainedTokenizer.from_files(files, config)
+
+
+def without_tokenizer(path, config):
+    """Returns a sentence about a folder that has no tokenizer: a run of ours was exported to it, or files are missing."""
+    from ..pretrained import is_exported  # only published models need it
+
+    if is_exported(path):
+        return (f"{str(path)!r} was exported here, without a tokenizer: one that was made for a run, such as of characters or "
+                "words, has no file that others read; use the run itself (.npz), or nt.load_pretrained(folder) with ids")
+    older = needed_files(config)
+    return (f"{str(path)!r} has no tokenizer.json{f', nor {older}' if older else ''}; copy the tokenizer's files of the model "
+            f"there, or {REMEDY}")
 
 
 def check_reads_texts(path, config):
@@ -90,11 +101,16 @@ def describe_vectors(options, settings):
 
 
 def compare_sizes(tokens, options):
-    """Returns [a sentence] if the tokenizer has ids that the model does not know, else []."""
+    """Returns sentences about ids of the tokenizer, or of the end of a text, that the model does not know."""
     known = options.get("vocab_size", options.get("src_vocab"))
+    beyond = [i for i in getattr(tokens, "stop", ()) if i >= known]
+    sentences = []
+    if beyond:
+        sentences.append(f"The files name {shown(beyond)} as an id that ends a text (eos_token_id), but the model has only {known:,} "
+                         "tokens: no text ends with it.")
     if tokens.vocab_size <= known:
-        return []
-    return [f"The ids of the tokenizer go up to {tokens.vocab_size - 1:,}, but the model has only {known:,} tokens: "
+        return sentences
+    return [*sentences, f"The ids of the tokenizer go up to {tokens.vocab_size - 1:,}, but the model has only {known:,} tokens: "
             "it cannot read a text that contains one of the others. Unless the model is known for this, the two do not "
             "belong together."]
 
@@ -153,7 +169,7 @@ def settings_of(kind, origin):
 
 def length_in(config, name, default):
     """Returns the number of tokens that a file of the folder names, or the default if it names none."""
-    length = config.get(name) or default
+    length = default if config.get(name) is None else config[name]
     if not isinstance(length, int) or length < 3:
         raise ValueError(f"{name} is {quoted(length)} in the model's folder, which is no number of tokens of at least 3; "
                          "copy the original file")

@@ -167,7 +167,9 @@ def change(name, text=None):
 
 
 @pytest.mark.parametrize("damage, words", [
-    (change("tokenizer.json"), "has no tokenizer.json, nor vocab.json and merges.txt; put"),
+    (change("tokenizer.json"), "has no tokenizer.json, nor vocab.json and merges.txt; copy"),
+    (change("generation_config.json", '{"eos_token_id": "x"}'), "gives eos_token_id = 'x', wanted an id or a list of ids; copy"),
+    (change("generation_config.json", '{"decoder_start_token_id": [1]}'), "decoder_start_token_id = [1], wanted an id; copy"),
     (change("tokenizer.json", '{"model": 3}'), "cannot read tokenizer.json"),
     (change("tokenizer_config.json", "{"), "is not JSON"),
     (change("special_tokens_map.json", "[]"), "special_tokens_map.json holds no JSON object"),
@@ -176,6 +178,12 @@ def test_a_broken_folder_is_refused_and_nothing_is_written(capsys, folder, tmp_p
     damage(folder)
     assert words in refused(capsys, "import", folder, "--out", tmp_path / "run.npz")
     assert [path.name for path in tmp_path.iterdir()] == ["copy"]
+
+
+def test_an_end_of_texts_that_the_model_does_not_know_is_said(capsys, folder, tmp_path):
+    (folder / "generation_config.json").write_text('{"eos_token_id": [2, 9999]}')
+    code, out, _ = run(capsys, "import", folder, "--out", tmp_path / "run.npz")
+    assert code == 0 and "The files name 9999 as an id that ends a text" in out
 
 
 @pytest.mark.parametrize("text, words", [("{", "is not JSON"), ("[1]", "holds no JSON object"),

@@ -6,13 +6,13 @@ import shutil
 
 import numpy as np
 import pytest
-from helpers.small_checkpoints import SMALL
+from helpers.small_checkpoints import SIZES, SMALL
 
 import numpy_transformer as nt
 from numpy_transformer.pretrained import class_and_options, load, load_pretrained
 from numpy_transformer.pretrained.registry import FAMILIES
 from numpy_transformer.pretrained.safetensors import TensorFile, write_safetensors
-from numpy_transformer.pretrained.unsupported import OF_FAMILIES, OF_FIXED
+from numpy_transformer.pretrained.unsupported import BUILT, OF_ARRAYS, OF_FAMILIES, OF_FIXED, OF_OPTIONS, components
 
 
 def edit(**changes):
@@ -79,21 +79,21 @@ Q = "model.layers.0.self_attn.q_proj.weight"
 WORD = "bert.embeddings.word_embeddings.weight"
 CASES = {
     "family": ("gpt2", edit(model_type="gptj"),
-               "'gptj', which uses .*side by side.*; load a model of one of the families gpt2, llama, mistral"),
-    "no family": ("gpt2", edit(model_type=...), "model_type None"),
+               "'gptj', a family that .* not build .it has attention .*side by side.*; load a model of one of the families gpt2, llama, "),
+    "no family": ("gpt2", edit(model_type=...), "has no model_type, .*; copy the complete file, of a model of one of the families gpt2"),
     "head": ("bert", edit(architectures=["BertForQuestionAnswering"]),
              "'BertForQuestionAnswering', a head that marks .*BertForMaskedLM"),
     "no setting": ("gpt2", edit(n_embd=...), "config.json has no 'n_embd'"),
-    "setting of another type": ("bert", edit(hidden_size="8"), "cannot be built .*names: MaskedLanguageModel: d_model must be a whole"),
-    "settings of another type": ("llama", edit(rope_parameters="default"), "does not describe a llama model"),
+    "setting of another type": ("bert", edit(hidden_size="8"), "gives hidden_size = '8', wanted a whole number of at least 1;"),
+    "settings of another type": ("llama", edit(rope_parameters="default"), "gives rope_parameters = 'default', wanted an object;"),
     "heads": ("gpt2", edit(n_head=3), "d_model = 8 is not divisible by num_heads = 3"),
-    "too many blocks": ("gpt2", edit(n_layer=10 ** 9), "1000000000 blocks, but the files hold 28 arrays"),
+    "too many blocks": ("gpt2", edit(n_layer=10 ** 4), "10000 blocks, but the files hold 28 arrays"),
     "width": ("bert", edit(hidden_size=8_000_000), "cannot be built .*many more numbers than the 1,419"),
     "vocabulary of any size": ("t5", edit(vocab_size=10 ** 12), "cannot be built .*many more numbers than the "),
     "width of a head": ("llama", edit(head_dim=2 ** 40), "cannot be built .*many more numbers than the "),
     "scaled head": ("llama", edit(head_dim=2 ** 40, rope_parameters={"rope_type": "linear", "factor": 2.0}),
                     "many more numbers than"),
-    "blocks of the decoder": ("t5", edit(num_decoder_layers=10 ** 8), "many more weights than the "),
+    "blocks of the decoder": ("t5", edit(num_decoder_layers=10 ** 4), "many more weights than the "),
     "width of 400 digits": ("gpt2", edit(n_embd=10 ** 400), "cannot be built"),
     "activation": ("gpt2", edit(activation_function="quick_gelu"), "'quick_gelu'; this package supports gelu"),
     "scores": ("gpt2", edit(scale_attn_by_inverse_layer_idx=True), "scale_attn_by_inverse_layer_idx = True"),
@@ -103,31 +103,35 @@ CASES = {
     "no decoder": ("t5", weights(lambda a: [a.pop(name) for name in [*a] if name.startswith("decoder.")]),
                    r"have no decoder \(28 arrays are missing, such as decoder.block.0"),
     "a head without a name": ("bert", edit(architectures=["BertModel"]), "some belong to a head that config.json does not"),
-    "a newer family": ("llama", edit(model_type="gemma3"), "'gemma3', which uses an encoder of images beside "),
+    "a newer family": ("llama", edit(model_type="gemma3"), "'gemma3', a family that this package does not build .it has an encoder of images beside "),
     "layers of unknown types": ("gemma2", edit(layer_types=["full_attention", "chunked_attention"]),
-                                "chunked_attention; this package supports"),
+                                "'chunked_attention'., wanted full_attention or sliding_attention, which this package"),
     "sizes of two stacks": ("bart", edit(decoder_ffn_dim=20), "encoder_ffn_dim = 12 and decoder_ffn_dim = 20; "),
     "embeddings of two languages": ("marian", edit(share_encoder_decoder_embeddings=False),
                                     "an encoder with an embedding of its own"),
     "weights in four bits": ("gpt_oss", edit(quantization_config={"quant_method": "mxfp4"}), "quantized weights"),
     "both directions": ("gemma3", edit(use_bidirectional_attention=True), "a decoder without a causal mask"),
     "long texts": ("phi3", edit(rope_parameters={"rope_type": "longrope"}), "one list of factors for short texts"),
-    "factor of yarn": ("llama-yarn", edit(rope_parameters={"rope_type": "yarn", "factor": 0}), "does not describe a llama"),
+    "factor of yarn": ("llama-yarn", edit(rope_parameters={"rope_type": "yarn", "factor": 0}), "gives factor = 0, wanted"),
     "attention factor": ("llama-yarn", edit(rope_parameters={"rope_type": "yarn", "factor": 2, "attention_factor": -1.0}),
-                         "gives rope_factor = -1.0, wanted a number above 0"),
+                         "gives attention_factor = -1.0, wanted a number above 0 and up to 100;"),
     "images": ("vit", edit(image_size=7), "a multiple of 2, a multiple of 2"),
     "experts": ("mixtral", edit(num_local_experts=3), "unknown"),
-    "an unknown family": ("llama", edit(model_type="x", num_local_experts=4), "'x', which uses a mixture of experts, and"),
+    "an unknown family": ("llama", edit(model_type="x", num_local_experts=4, vision_config={"depth": 2}),
+                          "'x', a family that this package does not build .it has an encoder of images.; load"),
+    "a family of known parts": ("qwen3", edit(model_type="qwen9", num_local_experts=4, attn_logit_softcapping=3.0),
+                                "'qwen9', a family that this package does not build; load"),
     "a decoder's classes": ("llama", edit(architectures=["LlamaForSequenceClassification"]), "classifies a text by its last"),
     "biases": ("llama", edit(attention_bias=True), "attention_bias = True"),
     "mlp biases": ("llama", edit(mlp_bias=True), "mlp_bias = True"),
     "rope type": ("llama", edit(rope_parameters={"rope_type": "longrope"}), "'longrope'.; this package supports "),
     "older rope type": ("llama", edit(rope_parameters=..., rope_scaling={"type": "dynamic", "factor": 2}), "'dynamic'"),
-    "eps": ("llama", edit(rms_norm_eps="1e-5"), "gives eps = '1e-5', wanted a number above 0 and up to 1"),
-    "no eps": ("bert", edit(layer_norm_eps=0), "gives eps = 0, wanted"),
-    "rope base": ("llama", edit(rope_parameters={"rope_theta": -5.0}), "gives rope_base = -5.0"),
-    "rope factor": ("llama", edit(rope_parameters={"rope_type": "linear", "factor": -2}), "rope_frequencies = -0.5"),
-    "rope factor 0": ("llama", edit(rope_parameters={"rope_type": "linear", "factor": 0}), "divide by zero"),
+    "eps": ("llama", edit(rms_norm_eps="1e-5"), "gives rms_norm_eps = '1e-5', wanted a number above 0 and up to 1"),
+    "no eps": ("bert", edit(layer_norm_eps=0), "gives layer_norm_eps = 0, wanted"),
+    "rope base": ("llama", edit(rope_parameters={"rope_theta": -5.0}), "gives rope_theta = -5.0, wanted a number above 1;"),
+    "rope factor": ("llama", edit(rope_parameters={"rope_type": "linear", "factor": -2}), "gives factor = -2, wanted a number above 0;"),
+    "frequencies": ("llama", edit(rope_parameters={"rope_type": "linear", "factor": 0.5}), "lead to rope_frequencies = 2.0"),
+    "rope factor 0": ("llama", edit(rope_parameters={"rope_type": "linear", "factor": 0}), "gives factor = 0, wanted a number above 0;"),
     "rope setting": ("llama", edit(rope_parameters={"rope_type": "linear"}), "config.json has no 'factor'"),
     "partial": ("llama", edit(partial_rotary_factor=0.5), "only a part of each head"),
     "quantized": ("llama", edit(quantization_config={"bits": 4}), "quantized weights"),
@@ -157,7 +161,7 @@ CASES = {
     "no config.json": ("gpt2", lambda folder: (folder / "config.json").unlink(), "has no config.json"),
     "an archive": ("gpt2", lambda folder: (folder / "config.json").rename(folder / "x.zip"), "; extract x.zip first"),
     "family of another type": ("gpt2", edit(model_type=["gpt2"]), r"model_type \['gpt2'\]"),
-    "head of another type": ("gpt2", edit(architectures=3), "does not describe a gpt2 model"),
+    "head of another type": ("gpt2", edit(architectures=3), "gives architectures = 3, wanted a list of texts;"),
     "config.json damaged": ("gpt2", lambda folder: (folder / "config.json").write_text("{,"), "cannot read .*config"),
     "config.json a list": ("gpt2", lambda folder: (folder / "config.json").write_text("[]"), "not hold a JSON object"),
     "a pickle": ("gpt2", instead("pytorch_model.bin"), "pytorch_model.bin is a pickle, .* stays closed"),
@@ -214,6 +218,13 @@ def test_a_checkpoint_that_does_not_fit(case, tmp_path):
 def test_no_family_is_both_built_and_called_unsupported():
     assert not OF_FAMILIES.keys() & FAMILIES.keys()
     assert {option for family in FAMILIES.values() for option in family.fixed} == OF_FIXED.keys()
+
+
+def test_nothing_that_a_family_here_has_is_named_as_what_another_one_lacks():
+    assert BUILT <= {*OF_OPTIONS.values(), *OF_ARRAYS.values()}
+    for family in SIZES:
+        config = json.loads((SMALL / family / "config.json").read_text()) | {"model_type": "x"}
+        assert components(config, TensorFile(SMALL / family / "model.safetensors")) == "", family
 
 
 def test_what_is_not_a_folder(tmp_path):
