@@ -112,10 +112,12 @@ def by_order(exercise, cases, answers):
 
 @pytest.mark.slow
 def test_every_case_depends_on_the_seed():
-    """Repetitions of a few numbers with other ones may coincide, as the first step of two schedules does."""
+    """Repetitions of a few numbers with other ones may coincide, as the first step of two schedules does. A further case that
+    would repeat an earlier one is left out, so a seed may have some more than another.
+    """
     fixed = [(exercise.number, case.note) for exercise in WITH_ARGUMENTS
-             for case, other in zip(exercise.cases(1), exercise.cases(2), strict=True)
-             if (case.arrays() or not case.role) and exact((case.inputs, case.calls)) == exact((other.inputs, other.calls))]
+             for case, other in zip(exercise.cases(1), exercise.cases(2))
+             if case.note == other.note and (case.arrays() or not case.role) and exact((case.inputs, case.calls)) == exact((other.inputs, other.calls))]
     assert fixed == [("06.1", "one token")]     # its only argument is T = 1
 
 

@@ -11,7 +11,7 @@ import pytest
 from helpers import composed
 
 import numpy_transformer as nt
-from numpy_transformer.pretrained import llama
+from numpy_transformer.pretrained import rotary_settings
 
 pytestmark = pytest.mark.slow                   # transformers takes seconds to import
 
@@ -218,7 +218,8 @@ def test_frequencies_by_plain_loops_are_those_of_transformers(name):
     (128, {**LLAMA3, "rope_theta": 500000.0, "factor": 8.0, "original_max_position_embeddings": 8192}),
     (6, {"rope_type": "linear", "rope_theta": 10000.0, "factor": 2.5})])
 def test_frequencies_that_are_read_from_a_config(d_head, rope):
-    found = llama.frequencies(d_head, rope)
+    found, factor = rotary_settings.frequencies(d_head, rope)
+    assert factor == 1
     np.testing.assert_allclose(found, frequencies(d_head, rope), rtol=1e-13)
     ratios = np.divide(found, frequencies(d_head, plain_rope(rope["rope_theta"])))
     if rope["rope_type"] == "llama3":           # one pair at least in each of the three cases

@@ -8,9 +8,9 @@ from .definition import Exercise, Mistake
 
 
 def expert_gates(z, k, dg):
-    chosen = np.argsort(-z, axis=-1)[..., :k]
+    best = np.argsort(-z, axis=-1)[..., :k]
     kept = np.zeros(z.shape, bool)
-    np.put_along_axis(kept, chosen, True, axis=-1)
+    np.put_along_axis(kept, best, True, axis=-1)
     masked = np.where(kept, z, -np.inf)
     e = np.exp(masked - masked.max(-1, keepdims=True))
     g = e / e.sum(-1, keepdims=True)
@@ -143,7 +143,7 @@ EXERCISES = [
             Mistake("GAT-8", {WEIGHTED: "g = kept / k"}),
         ),
         alternatives={
-            "the k-th largest": {"kept = np.zeros(z.shape, bool)\n    np.put_along_axis(kept, chosen, True, axis=-1)":
+            "the k-th largest": {"kept = np.zeros(z.shape, bool)\n    np.put_along_axis(kept, best, True, axis=-1)":
                                  "kept = z >= np.sort(z, axis=-1)[..., -k, None]"},
             "softmax over all, divided by the chosen": {
                 MASKED: "masked = z",

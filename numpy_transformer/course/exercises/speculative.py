@@ -96,11 +96,14 @@ def by_draft(ids, size, count):
 
 
 def draw_text(rng, n):
-    """Draws a text whose latest n-gram occurred twice, each time with other tokens after it, and whose shorter ones later."""
+    """Draws a text whose latest n-gram occurred twice, each time with other tokens after it, the longer one before, and the
+    shorter ones later.
+    """
     size, count = int(rng.integers(2, 4)), int(rng.integers(2, 5))
-    key = rng.permutation(4)[:size]
-    first, second, third = (rng.integers(4, 4 + n.V, n.T) for _ in range(3))
-    return np.concatenate([first, key, second, key, third, key[1:], first[::-1], key]), size, count
+    longer = rng.permutation(5)[:size + 1]
+    key = longer[1:]
+    first, second, third = (rng.integers(5, 5 + n.V, n.T) for _ in range(3))
+    return np.concatenate([first, longer, second, key, third, key[1:], first[::-1], longer]), size, count
 
 
 def text_edges(rng):

@@ -172,13 +172,13 @@ def capped_window_attention(q, k, v, gamma_q, gamma_k, cap, window, kept, sinks)
     k = gamma_k * k / np.sqrt((k * k).mean(-1, keepdims=True) + 1e-6)
     scores = cap * np.tanh(q @ k.mT / math.sqrt(d) / cap)
     query, key = np.arange(S - T, S)[:, None], np.arange(S)
-    seen = (key <= query) & ((query - key < window) | (key < kept))
-    scores = np.where(seen, scores, -np.inf)
+    visible = (key <= query) & ((query - key < window) | (key < kept))
+    scores = np.where(visible, scores, -np.inf)
     sink = sinks[:, None, None]
     top = np.maximum(scores.max(-1, keepdims=True), sink)
-    p = np.exp(scores - top)
-    p = p / (p.sum(-1, keepdims=True) + np.exp(sink - top))
-    return p @ v
+    shares = np.exp(scores - top)
+    shares = shares / (shares.sum(-1, keepdims=True) + np.exp(sink - top))
+    return shares @ v
 
 
 def draw_window_arrays(rng, lead, H, T, S, d, e):
@@ -399,7 +399,7 @@ EXERCISES = [
             Mistake("CWA-1c", {"cap * np.tanh": "np.tanh"}),
             Mistake("CWA-1d", {"math.sqrt(d) / cap)": "math.sqrt(d))"}),
             Mistake("CWA-2a", {CAP: "q @ k.mT / math.sqrt(d)",
-                               "np.where(seen, scores, -np.inf)": "cap * np.tanh(np.where(seen, scores, -np.inf) / cap)"}),
+                               "np.where(visible, scores, -np.inf)": "cap * np.tanh(np.where(visible, scores, -np.inf) / cap)"}),
             Mistake("CWA-2b", {CAP: "cap * np.tanh(q @ k.mT / cap) / math.sqrt(d)"}),
             Mistake("WIN-1", {"query - key < window": "query - key <= window"}),
             Mistake("WIN-2", {"query - key < window": "query - key < window - 1"}),
@@ -416,7 +416,7 @@ EXERCISES = [
             Mistake("CWA-4e", {"sinks[:, None, None]": "cap * np.tanh(sinks[:, None, None] / cap)"}),
             Mistake("CWA-4f", {"sinks[:, None, None]": "np.zeros_like(sinks[:, None, None])"}),
             Mistake("ATF-4", {"scores.max(-1, keepdims=True)": "scores.max(-2, keepdims=True)",
-                              "p.sum(-1, keepdims=True)": "p.sum(-2, keepdims=True)"}),
+                              "shares.sum(-1, keepdims=True)": "shares.sum(-2, keepdims=True)"}),
             Mistake("SMF-1", {"np.maximum(scores.max(-1, keepdims=True), sink)": "0 * sink"}),
         ),
         alternatives={
@@ -427,9 +427,9 @@ EXERCISES = [
             "the sink as one more score": {
                 "top = np.maximum(scores.max(-1, keepdims=True), sink)":
                     "scores = np.concatenate([scores, np.broadcast_to(sink, (*scores.shape[:-1], 1))], -1)",
-                "p = np.exp(scores - top)": "p = np.exp(scores - scores.max(-1, keepdims=True))",
-                "p / (p.sum(-1, keepdims=True) + np.exp(sink - top))": "p / p.sum(-1, keepdims=True)",
-                "p @ v": "p[..., :-1] @ v"},
+                "shares = np.exp(scores - top)": "shares = np.exp(scores - scores.max(-1, keepdims=True))",
+                "shares / (shares.sum(-1, keepdims=True) + np.exp(sink - top))": "shares / shares.sum(-1, keepdims=True)",
+                "shares @ v": "shares[..., :-1] @ v"},
             "a factor for hidden keys": {
-                "np.where(seen, scores, -np.inf)": "np.where(seen, scores, -1e30)"}}),
+                "np.where(visible, scores, -np.inf)": "np.where(visible, scores, -1e30)"}}),
 ]
