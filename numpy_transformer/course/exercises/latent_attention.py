@@ -24,7 +24,8 @@ def draw_sizes(rng, n):
 
 
 def special_sizes(rng):
-    return [("one_key_head", (9, 3, 5, 1, 6, 11, 4, 4)), ("one_token", (1, 4, 6, 3, 10, 17, 4, 8))]
+    tokens, width, latent = int(rng.integers(5, 20)), int(rng.integers(5, 12)), int(rng.integers(13, 30))
+    return [("one_key_head", (tokens, 3, 5, 1, width, latent, 4, 4)), ("one_token", (1, 4, 6, 3, width, latent, 4, 8))]
 
 
 def counted(tokens, num_layers, num_heads, num_kv_heads, d_head, d_latent, d_rotary, itemsize):

@@ -23,7 +23,8 @@ def draw_window(rng, n):
 
 
 def window_edges(rng):
-    return [("no_cache", (6, 6, 3)), ("one_query", (1, 9, 4)), ("itself", (4, 7, 1)), ("wide", (3, 8, 20))]
+    n, few, many = int(rng.integers(5, 12)), int(rng.integers(2, 5)), int(rng.integers(7, 14))
+    return [("no_cache", (n, n, 3)), ("one_query", (1, many, few)), ("itself", (few, many, 1)), ("wide", (few, many, many + n))]
 
 
 def sink_softmax_backward(p, p_sink, dp):

@@ -39,7 +39,7 @@ def draw_weight(rng, n):
 def special_weights(rng):
     zeros = rng.standard_normal((6, 4))
     zeros[3:, 1] = 0
-    halves = np.array([[7, -7, 7], [0.5, 2.5, -1.5], [1.5, -0.5, 6.5], [-2.5, 3.5, -3.5]])
+    halves = np.vstack([[7, -7, 7], rng.integers(-7, 7, (3, 3)) + 0.5])         # with the scale 1, if the first row is 7
     negative = -np.abs(rng.standard_normal((4, 3)))
     return [("group_of_zeros", (zeros, 4, 3)), ("halfway_between_codes", (halves, 4, 4)), ("all_negative", (negative, 4, 2)),
             ("single_group", (rng.standard_normal((5, 3)), 4, 5)), ("groups_of_one", (rng.standard_normal((4, 3)), 8, 1))]
@@ -95,12 +95,18 @@ RINT = "np.rint(np.ldexp(x, -shift))"
 CODES = "np.rint(n * groups / divisor[:, None])"
 
 
+def special_numbers(rng):
+    powers = 2.0 ** rng.permutation(np.arange(-8, 8))
+    zeros = np.where(rng.permutation(6) < 3, 0.0, rng.standard_normal(6))
+    return [("powers_of_two", (powers,)), ("zeros_among_them", (zeros,)),
+            ("just_below", (powers[:5] * rng.choice([-1.0, 1.0], 5) * (1 - rng.uniform(1e-5, 1e-3, 5)),))]
+
+
 EXERCISES = [
     Exercise(
         "27.1", minutes=10, lines=3,
         solution=round_to_bfloat16, reference=lambda x: round_to(x, "bfloat16"), inputs=draw_numbers,
-        edges=lambda rng: [("powers_of_two", (2.0 ** np.arange(-8, 8),)), ("zeros_among_them", (np.array([0.0, 1.7, 0.0, -3.3]),)),
-                           ("just_below", (np.array([0.999, 1.9999, -3.9999, 255.9]),))],
+        edges=special_numbers,
         mistakes=(
             Mistake("BFR-1", {"np.rint(np.ldexp(x, -shift))": "np.floor(np.ldexp(x, -shift) + 0.5)"}),
             Mistake("BFR-2", {"np.rint(": "np.trunc("}),
