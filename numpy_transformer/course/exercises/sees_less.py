@@ -18,8 +18,8 @@ def by_window(T, S, window):
 
 
 def draw_window(rng, n):
-    S = n.T + n.S
-    return n.S, S, int(rng.integers(2, n.S))
+    S = n.S + int(rng.integers(1, 40))
+    return n.S, S, int(rng.integers(2, S))
 
 
 def window_edges(rng):
