@@ -36,8 +36,8 @@ def architecture(model, title=None):
 
     Equal neighbors in a list are drawn once, marked "× N". The blocks of this package show their residual sums, and each
     norm at its true place. Attention and feed-forward layers are drawn as one box that lists their parts. Dropout and
-    Identity are left out. How a forward method written elsewhere connects its parts is unknown, so those parts are drawn in the order of
-    the attributes and connected by dotted lines.
+    Identity are left out. How a forward method written elsewhere connects its parts is unknown, so those parts are drawn in
+    the order of the attributes and connected by dotted lines.
 
     Parameters:
         model : Module
@@ -269,7 +269,8 @@ def expert_lines(mixture):
     chooser = getattr(router, "router", router)                 # inside of a BalancedRouter
     classes = " of a ".join(class_name(part) for part in dict.fromkeys([router, chooser]))
     lines = pack([f"router: {classes}, {getattr(chooser, 'top_k', '?')} of {router.num_experts}", *shapes(chooser)])
-    experts = [(", ".join([class_name(expert), *settings(expert)]), tuple(shapes(expert)), expert.num_parameters()) for expert in mixture.experts]
+    experts = [(", ".join([class_name(expert), *settings(expert)]), tuple(shapes(expert)), expert.num_parameters())
+               for expert in mixture.experts]
     for (name, notes, count), equal in itertools.groupby(experts):
         number = len(list(equal))
         lines += pack([f"{number} × {name}, {count:,}" + " each" * (number > 1), *notes])

@@ -23,8 +23,8 @@ class Box:
     """What is drawn of a module. A box of kind "column" stacks several items; a box of kind "text" shows only its name.
 
     The items run from bottom to top. An item is a Box, a list of columns that stand side by side, or an integer: n > 0 is
-    the sum of the item below and the value n items further down, -1 the sum of the columns below, and 0 their product. Two boxes that differ only in
-    their names are equal, so that repeated blocks can be drawn once.
+    the sum of the item below and the value n items further down, -1 the sum of the columns below, and 0 their product. Two
+    boxes that differ only in their names are equal, so that repeated blocks can be drawn once.
     """
 
     name: str = field(default="", compare=False)
