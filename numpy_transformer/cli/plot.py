@@ -202,7 +202,10 @@ def draw_architecture(views, arguments):
     if len(given) > 1:
         raise ValueError(f"{' and '.join(given)} name {len(given)} models; give only one of them")
     if arguments.file is not None:
-        return views.architecture(outline_run(arguments.file).model)
+        run = outline_run(arguments.file)
+        family = run.settings.get("preset") or run.meta.get("origin", {}).get("family")
+        title = f"{family}: {run.model.num_parameters():,} parameters" if family else None
+        return views.architecture(run.model, title)
     if arguments.preset is not None:
         from ..pretrained import preset  # only presets and published models need it
 

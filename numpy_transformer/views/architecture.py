@@ -19,22 +19,25 @@ SIDE_BY_SIDE = {"MultiHeadAttention": HEADS, "SelfAttention": HEADS, "CrossAtten
                 "LatentAttention": [["query", "rotary"], ["down", "norm", "up"], ["rotary_key", "rotary"]],
                 "SwiGLU": [["gate", "activation"], ["up"]], "GatedSelfAttention": [["attention"], ["gate", "activation"]],
                 "ParallelBlock": [["norm1", "attention"], ["norm2", "feed_forward"]]}
-JOINED = {"SwiGLU": 0, "GatedSelfAttention": 0, "ParallelBlock": 1}     # how the columns meet: 0 in a product, 1 in a sum with x
+# how the columns meet: 0 in a product, -1 in a sum; 2 adds x
+JOINED = {"SwiGLU": [0], "GatedSelfAttention": [0], "ParallelBlock": [-1, 2]}
 FORKS = "GatedSelfAttention", "ParallelBlock"                           # one input is led to both columns
 BLOCKS = ("Block", "CrossBlock")
 PUBLIC_NAMES = {"CrossAttentionBlock": "DecoderBlock", "CrossAttentionDecoder": "Decoder"}      # the constructor's name
 KNOWN_FORWARDS = (*SIDE_BY_SIDE, *BLOCKS, "FeedForward", "Stack", "CrossStack", "LanguageModel",
                   "Sequential", "NormedLinear", "PerHead", "EncoderDecoder", "TextEncoder", "SequenceClassifier",
-                  "TokenClassifier", "Router", "SoftmaxRouter")
+                  "TokenClassifier", "MaskedLanguageModel", "Router", "SoftmaxRouter")
+# what distinguishes parts of one class from each other
+SETTINGS = ("window", "num_sinks", "cap", "factor", "base", "limit")
 
 
 def architecture(model, title=None):
     """Draws the modules of a model as nested boxes, each with its name, class, shapes and number of parameters.
 
     Equal neighbors in a list are drawn once, marked "× N". The blocks of this package show their residual sums, and each
-    norm at its true place. Attention and feed-forward layers are drawn as one box that lists their parts. Dropout is left
-    out. How a forward method written elsewhere connects its parts is unknown, so those parts are drawn in the order of
-    the attributes and connected by dotted lines.
+    norm at its true place. Attention and feed-forward layers are drawn as one box that lists their parts. Dropout and
+    Identity are left out. How a forward method written elsewhere connects its parts is unknown, so those parts are drawn in
+    the order of the attributes and connected by dotted lines.
 
     Parameters:
         model : Module
@@ -91,7 +94,7 @@ class ModelReader:
 
     def items(self, module, name):
         """The contents of a module's box, from bottom to top."""
-        inside = [(key, part) for key, part in parts(module) if not is_a(part, "Dropout")]
+        inside = [(key, part) for key, part in parts(module) if not is_a(part, "Dropout") and not is_a(part, "Identity")]
         if not any(is_module(part) for _, part in inside) or is_a(module, "MixtureOfExperts"):
             return []
         boxes = {key: self.box(part, f"{name}.{key}".lstrip("."), key) for key, part in inside}
@@ -101,7 +104,7 @@ class ModelReader:
         if not columns:
             return merge_equal_neighbors(boxes.values())
         row = [Box(items=[boxes[key] for key in column if key in boxes]) for column in columns]
-        joint = [JOINED[forward_class(module)]] if forward_class(module) in JOINED else []
+        joint = JOINED.get(forward_class(module), [])
         rest = [box for key, box in boxes.items() if key not in itertools.chain(*columns)]
         return [row, *joint, *rest]
 
@@ -184,6 +187,9 @@ def class_name(part):
     name = PUBLIC_NAMES.get(name, name)
     if forward_class(part) not in BLOCKS:
         return name
+    if is_a(part.norm1, "Identity") and is_a(part.norm2, "Identity"):
+        normed = is_a(getattr(part.attention, "output", None), "NormedLinear")
+        return f"{name}, {'norm after each sublayer' if normed else 'without norms'}"
     return f"{name}, {'pre-norm' if part.pre_norm else 'post-norm'}"
 
 
@@ -202,14 +208,35 @@ def options(part):
     factor = getattr(part, "factor", 1) if hasattr(part, "weight") else 1       # of an embedding
     notes = []
     if heads:
-        notes.append(f"{heads} heads")
+        notes.append(counted(heads, "head"))
     if kv_heads not in (None, heads):
-        notes.append(f"{kv_heads} key/value heads")
+        notes.append(counted(kv_heads, "key/value head"))
     if factor > 1:
         notes.append(f"scaled by √{round(factor ** 2)}")
     elif factor < 1:
         notes.append(f"scaled by 1/√{round(factor ** -2)}")
-    return notes
+    return notes + ([] if parameters_below(part) else settings(part))
+
+
+def counted(number, noun):
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def settings(part):
+    """What distinguishes a part without a matrix from others of its class, such as "window 4" or "base 10,000"."""
+    values = {name: getattr(part, name) for name in SETTINGS if isinstance(getattr(part, name, None), (int, float))}
+    notes = [f"{name.replace('num_', '')} {readable(value)}" for name, value in values.items()]
+    rotary = getattr(part, "rotary", None)
+    if is_a(part, "PartialRotary"):
+        notes.append(f"{rotary.d_head} of {counted(part.d_head, 'feature')}")
+    if is_a(part, "RotaryEmbedding") and part.base is None:
+        notes.append("scaled frequencies")
+    return notes + (settings(rotary) if is_a(part, "PartialRotary") or is_a(part, "ScaledRotary") else [])
+
+
+def readable(number):
+    """10000.0 -> "10,000", 1.34657 -> "1.35"."""
+    return f"{number:,.0f}" if number == round(number) else f"{number:.3g}"
 
 
 def shapes(part):
@@ -231,7 +258,7 @@ def shapes(part):
             holder = key if is_a(inner, "NormedLinear") else holder
             matrices.setdefault(shape, []).append(holder)
         elif is_module(inner) and type(inner).__name__ not in UNLISTED:
-            others.append(type(inner).__name__)
+            others.append(", ".join([type(inner).__name__, *settings(inner)]))
     others += [f"{name} of {', '.join(keys)}" for name, keys in norms.items()]
     return others + [shape if keys == ["weight"] else f"{', '.join(keys)} {shape}" for shape, keys in matrices.items()]
 
@@ -242,7 +269,8 @@ def expert_lines(mixture):
     chooser = getattr(router, "router", router)                 # inside of a BalancedRouter
     classes = " of a ".join(class_name(part) for part in dict.fromkeys([router, chooser]))
     lines = pack([f"router: {classes}, {getattr(chooser, 'top_k', '?')} of {router.num_experts}", *shapes(chooser)])
-    experts = [(class_name(expert), tuple(shapes(expert)), expert.num_parameters()) for expert in mixture.experts]
+    experts = [(", ".join([class_name(expert), *settings(expert)]), tuple(shapes(expert)), expert.num_parameters())
+               for expert in mixture.experts]
     for (name, notes, count), equal in itertools.groupby(experts):
         number = len(list(equal))
         lines += pack([f"{number} × {name}, {count:,}" + " each" * (number > 1), *notes])
@@ -253,11 +281,13 @@ def expert_lines(mixture):
 
 def listed_parts(part):
     """(name, module or parameter) of a part's attributes. In place of an attention of several heads in it come its own parts.
-    After an attention of q, k and v come its score changes.
+    After an attention of q, k and v come its score changes. The parts of a Sequential are named by their places: query.0.
     """
     for key, inner in parts(part):
         if is_a(inner, "MultiHeadAttention"):
             yield from listed_parts(inner)
+        elif is_a(inner, "Sequential"):
+            yield from ((key + name.removeprefix("parts"), item) for name, item in parts(inner))
         else:
             yield key, inner
             yield from parts(inner) if is_a(inner, "ScaledDotProductAttention") else ()
@@ -269,14 +299,15 @@ def norm_name(norm):
 
 
 def residual_items(boxes, pre_norm):
-    """Attention, cross-attention if there is one, and feed-forward, each with its norm and its residual sum."""
+    """Attention, cross-attention if there is one, and feed-forward, each with its norm, if it has one, and its residual sum."""
     items = []
     sublayers = [key for key in ("attention", "cross_attention", "feed_forward") if key in boxes]
     for n, key in enumerate(sublayers, 1):
+        norm = [boxes[f"norm{n}"]] if f"norm{n}" in boxes else []
         if pre_norm:
-            items += [boxes[f"norm{n}"], boxes[key], 2]
+            items += [*norm, boxes[key], 1 + len(norm)]
         else:
-            items += [boxes[key], 1, boxes[f"norm{n}"]]
+            items += [boxes[key], 1, *norm]
     return items
 
 

@@ -97,6 +97,17 @@ def test_what_is_drawn_is_what_the_model_attends_to(runs, tmp_path, capsys, monk
     assert seen["labels"][:2] == (list("The␣end"), list("The␣end"))
 
 
+def test_the_architecture_of_a_run_is_titled_by_its_family(tmp_path, capsys, monkeypatch):
+    seen = []
+    monkeypatch.setattr("numpy_transformer.views.architecture", lambda model, title: seen.append(title) or plot_nothing())
+    plain = nt.CausalLanguageModel(4, 8, 2, 1, max_len=8, rng=0)
+    for model in (nt.preset("gemma3", vocab_size=4, num_layers=1, max_len=8, rng=0), plain):
+        nt.save_run(tmp_path / "run.npz", model, CharTokenizer("abcd"))
+        named = ["--run", tmp_path / "run.npz", "--out", tmp_path / f"{len(seen)}.png"]
+        assert run(capsys, "plot", "architecture", *named)[0] == 0
+    assert seen[0].startswith("gemma3") and seen[0].endswith(" parameters") and seen[1] is None
+
+
 @pytest.mark.parametrize("picture, drawn", [("attention", "attention_heads"), ("backward", "attention_backward")])
 @pytest.mark.parametrize("name", ["gpt-oss", "mistral"])
 def test_a_title_says_that_a_sink_takes_a_part_of_the_weights(name, picture, drawn, tmp_path, capsys, monkeypatch):

@@ -319,8 +319,8 @@ def test_a_rotary_on_a_part_of_each_head_is_two_slices_of_which_one_is_rotated(s
     step = make_step(model, IDS, np.roll(IDS, -1), nt.CrossEntropyLoss())
     attention = "decoder.blocks.0.attention"
     for heads, rotary in (("split_heads", "rotary"), ("split_heads2", "rotary@2")):
-        edges = {name: [value.id.removeprefix(f"{attention}.") for value in step.ops[f"{attention}.{rotary}.{name}"].inputs.values()]
-                 for name in ("slice", "rotary", "slice2", "concatenate")}
+        ops = {name: step.ops[f"{attention}.{rotary}.{name}"] for name in ("slice", "rotary", "slice2", "concatenate")}
+        edges = {name: [value.id.removeprefix(f"{attention}.") for value in op.inputs.values()] for name, op in ops.items()}
         assert edges == {"slice": [f"{heads}:y"], "rotary": [f"{rotary}.slice:y"], "slice2": [f"{heads}:y"],
                          "concatenate": [f"{rotary}.rotary:y", f"{rotary}.slice2:y"]}
     assert not any(op.kind == "own code" for op in step.ops.values())

@@ -174,12 +174,45 @@ def test_norms_caps_and_gates_are_named_with_the_linears_that_have_them():
 @pytest.mark.parametrize("build, sign", [(parallel_block, "+"), (lambda: gate_heads(nt.SelfAttention(12, 3, rng=0)), "×")])
 def test_one_input_is_led_to_both_columns_whose_results_meet(build, sign):
     axes = architecture(build()).axes[0]
-    (x, y), = [text.get_position() for text in axes.texts if text.get_text() == sign]
+    (x, y), *sum_with_x = sorted(text.get_position() for text in axes.texts if text.get_text() == sign)
+    assert len(sum_with_x) == (sign == "+") and all(above[0] == x and above[1] > y for above in sum_with_x)
     joined = [line for line in axes.lines if len(line.get_xdata()) == 3 and line.get_ydata()[-1] == y]
     assert sorted(line.get_xdata()[0] < x for line in joined) == [False, True]
     forks = [line for line in axes.lines if len(line.get_xdata()) == 4 and line.get_ydata()[0] < line.get_ydata()[-1] < y]
     assert sorted(line.get_xdata()[-1] for line in forks) == sorted(line.get_xdata()[0] for line in joined)
     assert len({line.get_xdata()[0] for line in forks}) == 1 and not any(line.get_linestyle() == ":" for line in axes.lines)
+
+
+def test_the_sum_of_a_parallel_block_shows_all_three_of_its_terms():
+    """Attention and feed-forward meet in the lower sum; an arrow leads from it to the upper one, and x to it from the right."""
+    axes = architecture(parallel_block()).axes[0]
+    (x, lower), (_, upper) = sorted(text.get_position() for text in axes.texts if text.get_text() == "+")
+    ends = [(line.get_xdata()[-1], line.get_ydata()[-1]) for line in axes.lines]
+    assert sorted(np.sign(end - x) for end, height in ends if height == lower) == [-1, 1]
+    assert [np.sign(end - x) for end, height in ends if height == upper] == [1]
+    assert sum(end == x and lower < height < upper for end, height in ends) == 1
+
+
+@pytest.mark.parametrize("name, wanted, unwanted", [
+    ("pythia", ["PartialRotary, 2 of 8 features, base 10,000"], ["pre-norm"]),
+    ("gemma3", ["SelfAttention, 2 heads, 1 key/value head", "RotaryEmbedding, base 1,000,000", "RotaryEmbedding, base 10,000",
+                "SlidingWindow, window 4"], ["key/value heads"]),
+    ("gemma2", ["SoftCap, cap 50;  SlidingWindow, window 4", "SoftCap, cap 30"], []),
+    ("gpt-oss", ["ScaledRotary, factor 1.35, scaled frequencies", "4 × ClampedSwiGLU, limit 7, 1,216 each"], []),
+    ("olmo2", ["Block, norm after each sublayer", "RMSNorm of query, key, output"], ["Identity", "norm1", "pre-norm"]),
+    ("deepseek-v3", ["RMSNorm of query.0", "query.0 (16, 12), no bias", "query.1 (12, 24), no bias"], []),
+    ("modernbert", ["SymmetricWindow, window 3", "Block, pre-norm"], ["Identity"])])
+def test_a_preset_shows_what_distinguishes_it(name, wanted, unwanted):
+    shown = texts(nt.preset(name, rng=0))
+    notes = "\n".join(shown)
+    assert all(text in notes for text in wanted), notes
+    assert not any(text in notes for text in unwanted), notes
+
+
+def test_a_masked_model_has_arrows_and_one_whose_segments_are_added_has_dots():
+    modern, bert = nt.preset("modernbert", rng=0), nt.MaskedLanguageModel(9, 8, 2, 1, rng=0)
+    assert {line.get_linestyle() for line in architecture(modern).axes[0].lines} == {"-"}
+    assert ":" in {line.get_linestyle() for line in architecture(bert).axes[0].lines}
 
 
 def test_each_skip_leads_from_below_its_branch_to_its_sum():
