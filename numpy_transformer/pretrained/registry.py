@@ -103,15 +103,17 @@ def describe_config(config, stored):
                          "original file") from error
 
 
-def sizes_left_out(config, stored):
-    """Returns " (config.json leaves out head_dim)", with the sizes that it leaves out, for which usual values are taken, or that
-    follow from others; "" if it has all. The config.json is one that describe_config reads.
+def sizes_left_out(config, stored, names):
+    """Returns " (config.json gives no head_dim)", with the sizes for which it gives no value, so that a usual one is taken, or one
+    that follows from others; "" if it gives all.
+
+    Parameters: config : dict, which describe_config reads; stored : names of the arrays; names : those of the arrays in question
     """
     config = Config(config)
     with unfilled():                            # also where a model has just been found too large
         FAMILIES[config["model_type"]].settings(config, stored)
-    names = config.sizes_left_out()
-    return f" (config.json leaves out {' and '.join(names)})" if names else ""
+    sizes = config.sizes_left_out(names)
+    return f" (config.json gives no {' or '.join(sizes)})" if sizes else ""
 
 
 def check_fixed(family, config):
