@@ -1,5 +1,6 @@
 """config.json, each of whose options is checked when it is read: its type and its range are in one table for all families."""
 
+import math
 import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -29,7 +30,8 @@ def is_number(value, kind=numbers.Real):
 
 def whole(lowest, highest=None):
     words = f"a whole number of at least {lowest}" if highest is None else f"a whole number from {lowest} to {highest:,}"
-    return Kind(words, lambda value: is_number(value, numbers.Integral) and lowest <= value and (highest is None or value <= highest))
+    highest = math.inf if highest is None else highest
+    return Kind(words, lambda value: is_number(value, numbers.Integral) and lowest <= value <= highest)
 
 
 def number(above, up_to=LARGEST):
@@ -70,8 +72,8 @@ def of_kind(kind, names):
 
 
 KINDS = {                                       # of an option, by its name in config.json
-    **of_kind(SIZE, "vocab_size hidden_size intermediate_size num_attention_heads n_positions n_embd n_head dim hidden_dim n_heads "
-                    "d_model d_ff d_kv num_heads encoder_attention_heads decoder_attention_heads encoder_ffn_dim "
+    **of_kind(SIZE, "vocab_size hidden_size intermediate_size num_attention_heads n_positions n_embd n_head dim hidden_dim "
+                    "n_heads d_model d_ff d_kv num_heads encoder_attention_heads decoder_attention_heads encoder_ffn_dim "
                     "decoder_ffn_dim relative_attention_num_buckets moe_intermediate_size num_channels qk_rope_head_dim "
                     "kv_lora_rank qk_nope_head_dim v_head_dim n_routed_experts n_shared_experts num_labels "
                     "max_position_embeddings relative_attention_max_distance num_experts_per_tok decoder_sparse_step "
@@ -104,20 +106,20 @@ KINDS = {                                       # of an option, by its name in c
     "classifier_pooling": choice("cls", "mean"),
     "image_size": LENGTHS, "patch_size": LENGTHS,
 }
-SEEN_IN = {                                     # options that config.json may leave out: a part of the names of arrays that show them
+SEEN_IN = {                                     # option that may be left out: a part of the names of arrays that show it
     "head_dim": "attn", "num_key_value_heads": "attn", "n_inner": "mlp", "num_local_experts": "expert", "num_experts": "expert",
     "moe_intermediate_size": "expert", "n_shared_experts": "shared_experts", "num_labels": "classifier",
     "type_vocab_size": "token_type", "relative_attention_num_buckets": "relative_attention_bias",
     "num_channels": "projection", "num_decoder_layers": "decoder."}
 
 
-class Config(dict):
+class CheckedConfig(dict):
     """The options of config.json. What is read from it has the type and the range that KINDS names.
 
     Parameters:
         options : dict
         inside : the name of the option in which these options stand, and a dot; "" for those of config.json itself
-        defaults : names of the options that config.json leaves out, in a Config with defaults
+        defaults : names of the options that config.json leaves out, in one with defaults
 
     Attributes: absent : set of the names of the options that were asked for, and for which config.json has no value
     Raises: ValueError for a value that an option cannot have, when it is read; KeyError for an option that is not there.
@@ -141,14 +143,14 @@ class Config(dict):
             return default
 
     def __or__(self, changes):
-        return Config({**self, **changes}, self.inside, self.defaults - changes.keys(), self.absent)
+        return CheckedConfig({**self, **changes}, self.inside, self.defaults - changes.keys(), self.absent)
 
     def __ror__(self, defaults):
-        return Config({**defaults, **self}, self.inside, self.defaults | (defaults.keys() - self.keys()), self.absent)
+        return CheckedConfig({**defaults, **self}, self.inside, self.defaults | (defaults.keys() - self.keys()), self.absent)
 
     def sizes_left_out(self, names):
-        """Returns a sorted list of the options that were asked for and are not there, on which the shape or the number of arrays
-        with one of these names depends.
+        """Returns a sorted list of the options that were asked for and are not there, and that arrays with one of these names
+        would show.
         """
         return sorted(option for option in self.absent if any(SEEN_IN.get(option, "-") in name for name in names))
 

@@ -160,14 +160,16 @@ def assign(model, arrays):
     used = {*wanted, *copies, *unused}
     unknown = [name for name in stored if name not in used and not matches(name, family.constants)]
     missing = [name for name in wanted if name not in stored]
-    check_names(missing, unknown, model, wanted, sizes_left_out(model.origin.config, arrays, [*missing, *unknown]))
+    left_out = sizes_left_out(model.origin.config, arrays, [*missing, *unknown])
+    check_names(missing, unknown, model, wanted, left_out=left_out)
     for name in used:
         check_dtype(stored[name], arrays.entries[stored[name]])
     for name, rule in wanted.items():
         shape = arrays.entries[stored[name]].shape
         if shape != rule.shape:
+            left_out = sizes_left_out(model.origin.config, arrays, [name])
             raise ValueError(f"{stored[name]} has the shape {shape} instead of {rule.shape}, which config.json "
-                             f"implies{sizes_left_out(model.origin.config, arrays, [name])}; use the config.json and the weights of one checkpoint")
+                             f"implies{left_out}; use the config.json and the weights of one checkpoint")
     return stored, copies, unused
 
 
