@@ -25,8 +25,8 @@ def has_tokenizer(files):
 
 
 def needed_files(config):
-    """Returns the names of the files with which a folder without a tokenizer.json has a tokenizer that can be read, as words; ""
-    for a kind of model for which there are none.
+    """Returns the names of the files that can take the place of a tokenizer.json, as words; "" for a kind of model without such
+    files.
     """
     return " and ".join(NEEDED.get(KINDS.get(str(config.get("model_type")), ""), ()))
 

@@ -25,5 +25,6 @@ from .remarks import remarks
 from .save import is_exported, save_pretrained
 from .sentences import vector_settings
 
-__all__ = ["Origin", "build_model", "checkpoint_of_preset", "class_and_options", "describe_adapter", "generation", "is_exported", "load_pretrained",
-           "open_checkpoint", "outline_pretrained", "preset", "remarks", "rules", "save_pretrained", "vector_settings"]
+__all__ = ["Origin", "build_model", "checkpoint_of_preset", "class_and_options", "describe_adapter", "generation",
+           "is_exported", "load_pretrained", "open_checkpoint", "outline_pretrained", "preset", "remarks", "rules",
+           "save_pretrained", "vector_settings"]

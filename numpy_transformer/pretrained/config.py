@@ -1,5 +1,6 @@
 """config.json, each of whose options is checked when it is read: its type and its range are in one table for all families."""
 
+import math
 import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -29,7 +30,8 @@ def is_number(value, kind=numbers.Real):
 
 def whole(lowest, highest=None):
     words = f"a whole number of at least {lowest}" if highest is None else f"a whole number from {lowest} to {highest:,}"
-    return Kind(words, lambda value: is_number(value, numbers.Integral) and lowest <= value and (highest is None or value <= highest))
+    highest = math.inf if highest is None else highest
+    return Kind(words, lambda value: is_number(value, numbers.Integral) and lowest <= value <= highest)
 
 
 def number(above, up_to=LARGEST):
@@ -49,8 +51,7 @@ def or_null(kind):
     return kind._replace(null=True)
 
 
-SIZE = whole(1)                                 # the shape of some array shows it
-COUNT = whole(1)                                # no shape shows it
+SIZE = whole(1)
 FROM_0 = whole(0)
 BLOCKS = whole(1, MOST_BLOCKS)
 EPS = number(0, 1)
@@ -71,15 +72,15 @@ def of_kind(kind, names):
 
 
 KINDS = {                                       # of an option, by its name in config.json
-    **of_kind(SIZE, "vocab_size hidden_size intermediate_size num_attention_heads n_positions n_embd n_head dim hidden_dim n_heads "
-                    "d_model d_ff d_kv num_heads encoder_attention_heads decoder_attention_heads encoder_ffn_dim "
+    **of_kind(SIZE, "vocab_size hidden_size intermediate_size num_attention_heads n_positions n_embd n_head dim hidden_dim "
+                    "n_heads d_model d_ff d_kv num_heads encoder_attention_heads decoder_attention_heads encoder_ffn_dim "
                     "decoder_ffn_dim relative_attention_num_buckets moe_intermediate_size num_channels qk_rope_head_dim "
-                    "kv_lora_rank qk_nope_head_dim v_head_dim n_routed_experts n_shared_experts num_labels"),
-    **of_kind(or_null(SIZE), "head_dim num_key_value_heads n_inner q_lora_rank num_local_experts num_experts"),
-    **of_kind(COUNT, "max_position_embeddings relative_attention_max_distance num_experts_per_tok decoder_sparse_step "
-                     "no_rope_layer_interval global_attn_every_n_layers local_attention"),
-    **of_kind(or_null(COUNT), "sliding_window sliding_window_pattern _sliding_window_pattern n_group topk_group "
-                              "original_max_position_embeddings"),
+                    "kv_lora_rank qk_nope_head_dim v_head_dim n_routed_experts n_shared_experts num_labels "
+                    "max_position_embeddings relative_attention_max_distance num_experts_per_tok decoder_sparse_step "
+                    "no_rope_layer_interval global_attn_every_n_layers local_attention"),
+    **of_kind(or_null(SIZE), "head_dim num_key_value_heads n_inner q_lora_rank num_local_experts num_experts sliding_window "
+                             "sliding_window_pattern _sliding_window_pattern n_group topk_group "
+                             "original_max_position_embeddings"),
     **of_kind(FROM_0, "type_vocab_size max_window_layers first_k_dense_replace"),
     **of_kind(or_null(FROM_0), "pad_token_id"),
     **of_kind(BLOCKS, "num_hidden_layers n_layer n_layers num_layers encoder_layers decoder_layers"),
@@ -92,8 +93,9 @@ KINDS = {                                       # of an option, by its name in c
     **of_kind(or_null(POSITIVE), "beta_fast beta_slow final_logit_softcapping attn_logit_softcapping"),
     **of_kind(or_null(number(0, 100)), "attention_factor"),
     **of_kind(SCALE, "mscale mscale_all_dim"),
-    **of_kind(YES_OR_NO, "tie_word_embeddings use_sliding_window norm_topk_prob use_parallel_residual rope_interleave "
+    **of_kind(YES_OR_NO, "tie_word_embeddings use_sliding_window norm_topk_prob use_parallel_residual "
                          "scale_embedding scale_decoder_outputs truncate"),
+    "rope_interleave": YES_OR_NO._replace(null=False),
     **of_kind(TEXT, "activation_function activation feed_forward_proj hidden_activation classifier_activation rope_type type"),
     **of_kind(or_null(TEXT), "hidden_act"),
     **of_kind(OBJECT, "id2label rope_parameters rope_scaling full_attention sliding_attention"),
@@ -104,17 +106,22 @@ KINDS = {                                       # of an option, by its name in c
     "classifier_pooling": choice("cls", "mean"),
     "image_size": LENGTHS, "patch_size": LENGTHS,
 }
+SEEN_IN = {                                     # option that may be left out: a part of the names of arrays that show it
+    "head_dim": "attn", "num_key_value_heads": "attn", "n_inner": "mlp", "num_local_experts": "expert", "num_experts": "expert",
+    "moe_intermediate_size": "expert", "n_shared_experts": "shared_experts", "num_labels": "classifier",
+    "type_vocab_size": "token_type", "relative_attention_num_buckets": "relative_attention_bias",
+    "num_channels": "projection", "num_decoder_layers": "decoder."}
 
 
-class Config(dict):
+class CheckedConfig(dict):
     """The options of config.json. What is read from it has the type and the range that KINDS names.
 
     Parameters:
         options : dict
         inside : the name of the option in which these options stand, and a dot; "" for those of config.json itself
-        defaults : names of the options that config.json leaves out, in a Config with defaults
+        defaults : names of the options that config.json leaves out, in one with defaults
 
-    Attributes: absent : set of the names of the options that were asked for, and that config.json leaves out
+    Attributes: absent : set of the names of the options that were asked for, and for which config.json has no value
     Raises: ValueError for a value that an option cannot have, when it is read; KeyError for an option that is not there.
     """
 
@@ -123,7 +130,7 @@ class Config(dict):
         self.inside, self.defaults, self.absent = inside, set(defaults), set() if absent is None else absent
 
     def __getitem__(self, name):
-        if name not in self or name in self.defaults:
+        if name in self.defaults or super().get(name) is None:
             self.absent.add(name)
         if name not in self:
             raise KeyError(self.inside + name)
@@ -136,14 +143,16 @@ class Config(dict):
             return default
 
     def __or__(self, changes):
-        return Config({**self, **changes}, self.inside, self.defaults - changes.keys(), self.absent)
+        return CheckedConfig({**self, **changes}, self.inside, self.defaults - changes.keys(), self.absent)
 
     def __ror__(self, defaults):
-        return Config({**defaults, **self}, self.inside, self.defaults | (defaults.keys() - self.keys()), self.absent)
+        return CheckedConfig({**defaults, **self}, self.inside, self.defaults | (defaults.keys() - self.keys()), self.absent)
 
-    def sizes_left_out(self):
-        """Returns a sorted list of the options that were asked for and are not there, on which shapes of arrays depend."""
-        return sorted(name for name in self.absent if KINDS.get(name) in (SIZE, or_null(SIZE)))
+    def sizes_left_out(self, names):
+        """Returns a sorted list of the options that were asked for and are not there, and that arrays with one of these names
+        would show.
+        """
+        return sorted(option for option in self.absent if any(SEEN_IN.get(option, "-") in name for name in names))
 
 
 def check_option(name, value, kind):

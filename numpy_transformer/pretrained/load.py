@@ -135,7 +135,7 @@ def new_model(config, arrays, model_class, options):
         return build_model(config["model_type"], model_class, options)
     except (ValueError, *MALFORMED) as error:
         raise ValueError(f"config.json describes a model that cannot be built (in this package's names: {reason_of(error)})"
-                         f"{sizes_left_out(config, arrays)}; copy the original file") from error
+                         f"{sizes_left_out(config, arrays, arrays)}; copy the original file") from error
 
 
 def assign(model, arrays):
@@ -159,13 +159,15 @@ def assign(model, arrays):
     unused = [name for name in stored if matches(name, family.kept) and name not in wanted]
     used = {*wanted, *copies, *unused}
     unknown = [name for name in stored if name not in used and not matches(name, family.constants)]
-    left_out = sizes_left_out(model.origin.config, arrays)
-    check_names([name for name in wanted if name not in stored], unknown, model, wanted, left_out)
+    missing = [name for name in wanted if name not in stored]
+    left_out = sizes_left_out(model.origin.config, arrays, [*missing, *unknown])
+    check_names(missing, unknown, model, wanted, left_out=left_out)
     for name in used:
         check_dtype(stored[name], arrays.entries[stored[name]])
     for name, rule in wanted.items():
         shape = arrays.entries[stored[name]].shape
         if shape != rule.shape:
+            left_out = sizes_left_out(model.origin.config, arrays, [name])
             raise ValueError(f"{stored[name]} has the shape {shape} instead of {rule.shape}, which config.json "
                              f"implies{left_out}; use the config.json and the weights of one checkpoint")
     return stored, copies, unused

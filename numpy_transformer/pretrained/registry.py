@@ -6,7 +6,7 @@ from ..file_checks import MALFORMED, quoted, reason_of
 from ..module import unfilled
 from .bart import BART
 from .bert import BERT
-from .config import Config
+from .config import CheckedConfig
 from .deepseek_v3 import DEEPSEEK_V3
 from .distilbert import DISTILBERT
 from .gemma import GEMMA
@@ -67,13 +67,13 @@ def find_family(config, stored):
     name = config.get("model_type")
     known = ", ".join(name for name in FAMILIES if name != "llama2.c")
     if name is None:
-        raise ValueError("config.json has no model_type, which names the family of a model; copy the complete file, of a model of "
-                         f"one of the families {known}")
+        raise ValueError("config.json has no model_type, which names the family of a model; copy the complete file, of a model "
+                         f"of one of the families {known}")
     if not isinstance(name, str) or name not in FAMILIES:
         missing = components(config, stored)
         uses = f" (it has {missing})" if missing else ""
-        raise ValueError(f"config.json names the model_type {quoted(name)}, a family that this package does not build{uses}; load a "
-                         f"model of one of the families {known}")
+        raise ValueError(f"config.json names the model_type {quoted(name)}, a family that this package does not build{uses}; "
+                         f"load a model of one of the families {known}")
     return FAMILIES[name]
 
 
@@ -89,7 +89,7 @@ def describe_config(config, stored):
     """
     family = find_family(config, stored)
     check_fixed(family, config)
-    config = Config(config)
+    config = CheckedConfig(config)
     try:
         model_class, _, head_options = family.head(config, stored)
         options = family.settings(config, stored) | head_options(config)
@@ -103,15 +103,17 @@ def describe_config(config, stored):
                          "original file") from error
 
 
-def sizes_left_out(config, stored):
-    """Returns " (config.json leaves out head_dim)", with the sizes that it leaves out, for which usual values are taken, or that
-    follow from others; "" if it has all. The config.json is one that describe_config reads.
+def sizes_left_out(config, stored, names):
+    """Returns " (config.json gives no head_dim)", with the sizes for which it gives no value, so that a usual one is taken, or
+    one that follows from others; "" if it gives all.
+
+    Parameters: config : dict, which describe_config reads; stored : names of the arrays; names : those that do not fit
     """
-    config = Config(config)
+    config = CheckedConfig(config)
     with unfilled():                            # also where a model has just been found too large
         FAMILIES[config["model_type"]].settings(config, stored)
-    names = config.sizes_left_out()
-    return f" (config.json leaves out {' and '.join(names)})" if names else ""
+    sizes = config.sizes_left_out(names)
+    return f" (config.json gives no {' or '.join(sizes)})" if sizes else ""
 
 
 def check_fixed(family, config):
@@ -133,8 +135,8 @@ def check_frequencies(options):
         values += [("rope_frequencies", value, 1) for value in rotary.get("rope_frequencies") or ()]
         for name, value, highest in values:
             if not 0 < value <= highest:
-                raise ValueError(f"the scaled rotary positions of config.json lead to {name} = {value!r}, wanted a number above 0 "
-                                 f"and up to {highest}; copy the original file")
+                raise ValueError(f"the scaled rotary positions of config.json lead to {name} = {value!r}, wanted a number "
+                                 f"above 0 and up to {highest}; copy the original file")
 
 
 def architecture_of(model):

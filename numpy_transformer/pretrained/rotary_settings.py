@@ -7,7 +7,7 @@ import numpy as np
 from ..argument_checks import check_positive
 from ..layers import PartialRotary, RotaryEmbedding, ScaledRotary
 from ..parameter import check_room
-from .config import Config, check_order
+from .config import CheckedConfig, check_order
 from .windows import LAYER_TYPES
 
 CHANGING = {"dynamic": "by frequencies that change with the length of the text",
@@ -16,11 +16,11 @@ CHANGING = {"dynamic": "by frequencies that change with the length of the text",
 
 
 def rope_parameters(config, theta=10000.0):
-    """Returns the rotary settings as a Config: in one dict since version 5 of transformers, in two places before.
+    """Returns the rotary settings as a CheckedConfig: in one dict since version 5 of transformers, in two places before.
 
-    Parameters: config : Config or dict; theta : what rope_theta is where config.json does not say it
+    Parameters: config : CheckedConfig or dict; theta : what rope_theta is where config.json does not say it
     """
-    config = Config(config)
+    config = CheckedConfig(config)
     rope = {"rope_theta": config.get("rope_theta") or theta, "rope_type": "default",
             "partial_rotary_factor": config.get("partial_rotary_factor") or 1.0,
             "original_max_position_embeddings": config.get("original_max_position_embeddings")
@@ -28,16 +28,16 @@ def rope_parameters(config, theta=10000.0):
     for key in ("rope_scaling", "rope_parameters"):
         rope.update({name: value for name, value in (config.get(key) or {}).items() if value is not None})
     rope["rope_type"] = rope.get("type", rope["rope_type"])             # its oldest name
-    return Config(rope)
+    return CheckedConfig(rope)
 
 
 def rope_parameters_of_kinds(config, older):
     """Returns the rotary settings of the blocks without and with a window, which are rotated in two ways.
 
-    Parameters: config : Config; older : {type of a block: its settings} where config.json has no rope_parameters of its own
-        for each type
+    Parameters: config : CheckedConfig; older : {type of a block: its settings} where config.json has no rope_parameters of
+        its own for each type
     """
-    nested = Config(older or config["rope_parameters"], "rope_parameters.")
+    nested = CheckedConfig(older or config["rope_parameters"], "rope_parameters.")
     kinds = [rope_parameters({"max_position_embeddings": config["max_position_embeddings"], "rope_parameters": nested[kind]})
              for kind in LAYER_TYPES]
     for rope in kinds:

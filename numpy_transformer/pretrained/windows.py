@@ -10,7 +10,7 @@ LAYER_TYPES = {"full_attention": False, "sliding_attention": True}      # whethe
 def blocks_with_windows(config, num_layers, has_window):
     """Returns a list of booleans, one for each block: whether it has a window, as the list of layer_types in config.json says.
 
-    Parameters: config : Config; num_layers : int; has_window : (number of a block) -> bool, where there is no such list
+    Parameters: config : CheckedConfig; num_layers : int; has_window : (number of a block) -> bool, where there is no such list
     Raises: ValueError for a list that does not fit.
     """
     types = config.get("layer_types")
@@ -18,8 +18,8 @@ def blocks_with_windows(config, num_layers, has_window):
         return [bool(has_window(number)) for number in range(num_layers)]
     unknown = [name for name in types if name not in LAYER_TYPES]
     if unknown or len(types) != num_layers:
-        raise ValueError(f"config.json gives layer_types = {quoted(types)}, wanted {' or '.join(LAYER_TYPES)}, which this package "
-                         f"supports, for each of the {num_layers} blocks; copy the original file")
+        raise ValueError(f"config.json gives layer_types = {quoted(types)}, wanted {' or '.join(LAYER_TYPES)}, which this "
+                         f"package supports, for each of the {num_layers} blocks; copy the original file")
     return [LAYER_TYPES[name] for name in types]
 
 

@@ -106,11 +106,12 @@ def compare_sizes(tokens, options):
     beyond = [i for i in getattr(tokens, "stop", ()) if i >= known]
     sentences = []
     if beyond:
-        sentences.append(f"The files name {shown(beyond)} as an id that ends a text (eos_token_id), but the model has only {known:,} "
-                         "tokens: no text ends with it.")
+        sentences.append(f"The files name {shown(beyond)} as an id that ends a text (eos_token_id), but the model has only "
+                         f"{known:,} tokens: no text ends with it.")
     if tokens.vocab_size <= known:
         return sentences
-    return [*sentences, f"The ids of the tokenizer go up to {tokens.vocab_size - 1:,}, but the model has only {known:,} tokens: "
+    return [*sentences,
+            f"The ids of the tokenizer go up to {tokens.vocab_size - 1:,}, but the model has only {known:,} tokens: "
             "it cannot read a text that contains one of the others. Unless the model is known for this, the two do not "
             "belong together."]
 

@@ -7,7 +7,7 @@ import pytest
 from helpers.small_checkpoints import SIZES, SMALL
 
 from numpy_transformer.pretrained import load_pretrained
-from numpy_transformer.pretrained.config import KINDS, Config
+from numpy_transformer.pretrained.config import KINDS, CheckedConfig
 from numpy_transformer.pretrained.registry import FAMILIES, describe_config
 
 WHOLE, ABOVE_0 = "wanted a whole number of at least 1", "wanted a number above 0"
@@ -21,7 +21,7 @@ CASES = [                                       # family, changes of config.json
     ("gpt_oss", {"num_local_experts": 0}, f"num_local_experts = 0, {WHOLE}"),
     ("gpt_oss", {"num_local_experts": "4"}, f"num_local_experts = '4', {WHOLE}"),
     ("gpt_oss", {"num_local_experts": ...}, "many more weights than the 53 arrays in the file; use settings and weights that "
-                                            "belong together) (config.json leaves out num_experts and num_local_experts)"),
+                                            "belong together) (config.json gives no num_experts or num_local_experts)"),
     ("gpt_oss", {"rope_parameters": {"rope_type": "yarn", "factor": 0}}, f"factor = 0, {ABOVE_0}"),
     ("gemma3", {"rope_parameters": "default"}, "rope_parameters = 'default', wanted an object"),
     ("gemma3", {"rope_parameters": {"full_attention": {}}}, "config.json has no 'rope_parameters.sliding_attention', which"),
@@ -39,14 +39,16 @@ CASES = [                                       # family, changes of config.json
     ("qwen3", {"head_dim": 0}, f"head_dim = 0, {WHOLE}"),
     ("qwen3", {"head_dim": "4"}, f"head_dim = '4', {WHOLE}"),
     ("qwen3", {"head_dim": True}, f"head_dim = True, {WHOLE}"),
-    ("qwen3", {"head_dim": ...}, "(512, 8), which config.json implies (config.json leaves out head_dim); use"),
+    ("qwen3", {"head_dim": ...}, "(512, 8), which config.json implies (config.json gives no head_dim); use"),
+    ("qwen3", {"head_dim": None}, "(8, 8), which config.json implies (config.json gives no head_dim); use"),
+    ("qwen3", {"head_dim": ..., "vocab_size": 20}, "(20, 8), which config.json implies; use"),
     ("qwen3", {"num_key_value_heads": 0}, f"num_key_value_heads = 0, {WHOLE}"),
-    ("llama", {"num_key_value_heads": ..., "head_dim": ...}, "(config.json leaves out head_dim and num_key_value_heads); use"),
+    ("llama", {"num_key_value_heads": ..., "head_dim": ...}, "(config.json gives no head_dim or num_key_value_heads); use"),
     ("llama", {"rope_theta": "x", "rope_parameters": ...}, "rope_theta = 'x', wanted a number above 1"),
     ("llama", {"rope_parameters": {"rope_theta": "x"}}, "rope_theta = 'x', wanted a number above 1"),
     ("llama", {"rope_parameters": {"rope_type": ["linear"]}}, "rope_type = ['linear'], wanted a text"),
-    ("llama", {"rope_parameters": LLAMA3}, "low_freq_factor = 4.0 and high_freq_factor = 1.0, wanted high_freq_factor above low"),
-    ("llama", {"rope_parameters": YARN | {"beta_fast": 0.5}}, "beta_slow = 1 and beta_fast = 0.5, wanted beta_fast above beta_slow"),
+    ("llama", {"rope_parameters": LLAMA3}, "low_freq_factor = 4.0 and high_freq_factor = 1.0, wanted high_freq_factor"),
+    ("llama", {"rope_parameters": YARN | {"beta_fast": 0.5}}, "beta_slow = 1 and beta_fast = 0.5, wanted beta_fast above"),
     ("llama", {"rope_parameters": YARN | {"beta_slow": 0}}, f"beta_slow = 0, {ABOVE_0}"),
     ("llama", {"tie_word_embeddings": "yes"}, "tie_word_embeddings = 'yes', wanted true or false"),
     ("llama", {"num_hidden_layers": 10 ** 9}, "num_hidden_layers = 1000000000, wanted a whole number from 1 to 10,000"),
@@ -62,10 +64,10 @@ CASES = [                                       # family, changes of config.json
     ("modernbert", {"local_attention": 3.5}, f"local_attention = 3.5, {WHOLE}"),
     ("modernbert", {"rope_parameters": {"rope_theta": 10.0}}, "config.json has no 'rope_parameters.full_attention', which a"),
     ("gpt_neox", {"use_parallel_residual": "maybe"}, "use_parallel_residual = 'maybe', wanted true or false"),
-    ("gpt_neox", {"rope_parameters": {"partial_rotary_factor": "half"}}, "partial_rotary_factor = 'half', wanted a number above 0 "
-                                                                         "and up to 1"),
+    ("gpt_neox", {"rope_parameters": {"partial_rotary_factor": "half"}},
+     "partial_rotary_factor = 'half', wanted a number above 0 and up to 1"),
     ("mixtral", {"num_local_experts": 0}, f"num_local_experts = 0, {WHOLE}"),
-    ("mixtral", {"num_local_experts": ...}, "and 21 more) (config.json leaves out num_experts and num_local_experts); use"),
+    ("mixtral", {"num_local_experts": ...}, "and 21 more) (config.json gives no num_experts or num_local_experts); use"),
     ("mixtral", {"num_experts_per_tok": 0}, f"num_experts_per_tok = 0, {WHOLE}"),
     ("mixtral", {"sliding_window": "4"}, f"sliding_window = '4', {WHOLE}"),
     ("phi3", {"sliding_window": "4"}, f"sliding_window = '4', {WHOLE}"),
@@ -100,8 +102,8 @@ def test_a_damaged_option_is_named(family, changes, sentence, tmp_path):
 def test_each_option_that_a_family_reads_has_a_kind(family, monkeypatch):
     """Without one, it would be read unchecked: a new option is entered in KINDS."""
     asked = set()
-    plain = Config.__getitem__
-    monkeypatch.setattr(Config, "__getitem__", lambda self, name: asked.add(name) or plain(self, name))
+    plain = CheckedConfig.__getitem__
+    monkeypatch.setattr(CheckedConfig, "__getitem__", lambda self, name: asked.add(name) or plain(self, name))
     describe_config(config_of(family), ())
     assert len(asked) > 10 and not asked - KINDS.keys()
 
