@@ -198,3 +198,19 @@ def test_the_page_of_preset_names_every_size_with_its_default():
     assert not missing and "num_kv_heads (half of num_heads" in nt.preset.__doc__
     assert [nt.preset("qwen3", num_heads=heads, d_model=12).decoder.blocks[0].attention.num_kv_heads
             for heads in (1, 3, 6)] == [1, 1, 3]
+
+
+@every_preset
+def test_each_preset_is_quantized_in_groups_of_four_and_saved_with_the_rounded_weights(name, tmp_path):
+    model = nt.quantize(nt.preset(name, rng=0), 4, group=4).eval()
+    save_pretrained(model, tmp_path / "folder")
+    np.testing.assert_allclose(load_pretrained(tmp_path / "folder")(ids((1, 9))), model(ids((1, 9))), rtol=1e-4, atol=1e-5)
+
+
+def test_each_name_that_add_lora_offers_can_be_chosen():
+    with pytest.raises(ValueError, match="no Linear called 'query'; choose among") as refused:
+        nt.add_lora(nt.preset("deepseek-v3", rng=0))
+    offered = re.findall("'([^']+)'", str(refused.value).partition("choose among")[2])
+    assert offered == ["down", "gate", "output", "query.parts.0", "query.parts.1", "rotary_key", "router", "up"]
+    for target in offered:
+        nt.add_lora(nt.preset("deepseek-v3", rng=0), 2, targets=target)
