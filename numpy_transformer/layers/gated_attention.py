@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ..argument_checks import called
 from ..module import Module
 from ..types import Component, Seed
 from .activations import SmoothActivation
@@ -39,6 +40,7 @@ class GatedSelfAttention(Module):
         forward.
     Backward: with dhg = output backward of dy (the product rule):
         dx = attention backward of (dhg * g), plus gate backward of σ backward of (dhg * h)
+    Raises: ValueError if the gates have another shape than the heads.
     Source: Qiu et al. 2025, section 2.2, the gate after attention, for each feature ("elementwise").
     """
 
@@ -56,6 +58,9 @@ class GatedSelfAttention(Module):
     def forward(self, x: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
         h = self.attention(x, mask)
         g = self.activation(self.gate(x))
+        if g.shape != h.shape:
+            raise ValueError(f"{called()}the gates {g.shape} do not fit the heads {h.shape}; build the gate with d_out = "
+                             f"{h.shape[-1]}")
         self.remember(h, g)
         return self.output(h * g)
 

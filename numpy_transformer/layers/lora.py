@@ -180,9 +180,16 @@ def linears_called(model: Module, targets: str | Sequence[str], kinds: type | tu
         targets = (targets,)
     for target in targets:
         if not any(is_called(name, target) for name, _ in linears):
-            known = ", ".join(sorted({repr(name.split(".")[-1]) for name, _ in linears})) or "none"
+            known = ", ".join(sorted({repr(short_name(name)) for name, _ in linears})) or "none"
             raise ValueError(f"{type(model).__name__} has no Linear called {target!r}; choose among {known}")
     return [linear for name, linear in linears if any(is_called(name, target) for target in targets)]
+
+
+def short_name(name: str) -> str:
+    """Returns the end of the dotted name of a Linear that says what it is, such as "query" or "query.parts.0"."""
+    parts = name.removesuffix(".linear").split(".")
+    words = [index for index, part in enumerate(parts) if not part.isdigit() and part != "parts"]
+    return ".".join(parts[words[-1] if words else 0:])
 
 
 def is_called(name: str, target: str) -> bool:

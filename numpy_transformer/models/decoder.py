@@ -124,9 +124,10 @@ class LanguageModel(Module):
         """Returns ids as an array, if they fit into max_len together with the tokens in the cache."""
         ids = as_integers(ids, "token ids")
         seen = 0 if cache is None else cache.length
-        if ids.ndim not in (1, 2) or not 1 <= ids.shape[-1] <= self.max_len - seen:
+        fits = ids.ndim in (1, 2) and ids.size and ids.shape[-1] <= self.max_len - seen
+        if not fits:
             cached = f" after {seen} in the cache" if seen else ""
-            raise ValueError(f"{called()}ids have shape {ids.shape}{cached}: wanted (B, T) or (T,) with T from 1 to "
+            raise ValueError(f"{called()}ids have shape {ids.shape}{cached}: wanted (B, T) or (T,) with B from 1 on and T from 1 to "
                              f"max_len = {self.max_len} in all; shorten the sequence, or build the model with a larger "
                              "max_len")
         return ids

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..layers import Dropout, Linear, LoRALinear
+from ..layers import Dropout, Linear, LoRALinear, QuantizedLinear
 from ..layers.frozen import THAWED
 from ..module import Module
 from ..tree import is_module, is_parameter, items_of
@@ -13,14 +13,14 @@ CHANGES_IN_USE = {"training", "remembering", "length"}          # `length` is th
 OF_LORA = {"A", "B", "rank", "scale"}
 
 
-def first_difference(model: Module, described: Module, with_lora: bool = False) -> str | None:
+def first_difference(model: Module, described: Module, as_saved: bool = False) -> str | None:
     """Returns a clause that names the first part in which a model differs from the one that is described, or None.
 
     Classes, shapes, shared parts, settings such as the width of a window, and tables such as rotary frequencies are compared;
-    weights, what is frozen and the rates of dropout are not. With with_lora=True, a LoRALinear is the same as the Linear that it becomes when
-    it is merged.
+    weights, what is frozen and the rates of dropout are not. With as_saved=True, a LoRALinear or a QuantizedLinear is the same as the
+    Linear with its weights.
     """
-    found, wanted = structure(model, with_lora), structure(described, with_lora)
+    found, wanted = structure(model, as_saved), structure(described, as_saved)
     for name in dict.fromkeys([*wanted, *found]):
         one, other = found.get(name), wanted.get(name)
         if not is_same(one, other):
@@ -30,7 +30,7 @@ def first_difference(model: Module, described: Module, with_lora: bool = False) 
     return None
 
 
-def structure(model: Module, with_lora: bool) -> dict[str, Any]:
+def structure(model: Module, as_saved: bool) -> dict[str, Any]:
     """Returns {dotted name: class of a part, shape of a parameter, or value of a setting}, part by part; of a parameter that
     has appeared before, its first name.
     """
@@ -38,9 +38,9 @@ def structure(model: Module, with_lora: bool) -> dict[str, Any]:
     first_names: dict[int, str] = {}
 
     def walk(prefix: str, module: Any, above: tuple[Any, ...]) -> None:
-        is_merged = with_lora and isinstance(module, LoRALinear)
-        hidden = CHANGES_IN_USE | (OF_LORA if is_merged else set()) | ({"p"} if isinstance(module, Dropout) else set())
-        plain = Linear if is_merged else THAWED.get(type(module), type(module))     # a frozen layer computes the same
+        becomes_linear = as_saved and isinstance(module, (LoRALinear, QuantizedLinear))
+        hidden = CHANGES_IN_USE | (OF_LORA if becomes_linear else set()) | ({"p"} if isinstance(module, Dropout) else set())
+        plain = Linear if becomes_linear else THAWED.get(type(module), type(module))    # a frozen layer computes the same
         entries[prefix] = plain.__name__
         for key, value in vars(module).items():
             if key not in hidden and not key.startswith("_") and isinstance(value, (int, float, str, np.ndarray)):

@@ -26,10 +26,11 @@ def preset(name: str, rng: Seed = None, **sizes: int) -> Module:
     It takes ids (B, T) and returns logits (B, T, vocab_size), as CausalLanguageModel or MaskedLanguageModel.
 
     Parameters:
-        name : "llama3", "qwen3", "gemma3", "deepseek-v3", "gpt-oss" or another key of PRESETS
+        name : "llama3", "qwen3", "gemma3", "deepseek-v3", "gpt-oss" or another name; an unknown one is refused with a list of all
         rng : generator or seed of the initial weights, or None
         sizes : vocab_size=64, d_model=16, num_heads=2, num_layers=2, d_ff=24, max_len=64, and what the architecture has
-            besides: num_kv_heads, window, num_experts, experts_per_token; PRESETS[name].sizes lists all with their defaults
+            besides: num_kv_heads (half of num_heads, rounded down, and at least 1), window=4, num_experts=4,
+            experts_per_token=2. What "gemma3" has of these: numpy_transformer.models.current_models.PRESETS["gemma3"].sizes
     Raises: ValueError for an unknown name, or a size that the architecture does not have or that does not fit the others.
     """
     model_class, origin = checkpoint_of_preset(name, **sizes)
@@ -56,10 +57,14 @@ def config_of(name: str, sizes: dict[str, Any]) -> dict[str, Any]:
     """Returns config.json of a preset with these sizes, as a dict."""
     chosen = PRESETS[name]
     for size in sizes:
-        check_choice("size", size, chosen.sizes)
+        if size not in chosen.sizes:
+            raise ValueError(f"{name} has no size {size!r}; it has {', '.join(chosen.sizes)}")
     s = SimpleNamespace(**chosen.sizes | sizes)
     check_positive(**{size: value for size, value in vars(s).items() if value is not None})
     check_divides("d_model", s.d_model, "num_heads", s.num_heads)
+    if hasattr(s, "num_experts") and s.experts_per_token > s.num_experts:
+        raise ValueError(f"experts_per_token = {s.experts_per_token} is more than num_experts = {s.num_experts}; choose at most "
+                         "that many")
     s.d_head = s.d_model // s.num_heads
     tokens = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}        # a small vocabulary lacks the usual ones
     return {"architectures": [chosen.architecture], **tokens, **chosen.config(s)}

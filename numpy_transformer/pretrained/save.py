@@ -67,7 +67,7 @@ def check_parts(model, config, arrays, options_of_vectors):
     model_class, options = describe_config(config, arrays)
     with unfilled():
         described = build_model(model.origin.family, model_class, options | options_of_vectors)
-    difference = first_difference(model, described, with_lora=True)
+    difference = first_difference(model, described, as_saved=True)
     if difference:
         raise ValueError(f"this {type(model).__name__} is not the one that its config.json describes ({difference}), so its "
                          "folder would be read as another model; undo the change, or save the weights alone with "

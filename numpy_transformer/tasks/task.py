@@ -178,10 +178,15 @@ class Task:
                       (s["beta1"], s["beta2"]), s["eps"], s["weight_decay"], decay=lambda parameter: parameter.data.ndim > 1)
         if not hidden:
             return adamw
+        if not s["lr"] > 0:
+            raise SettingError("$lr must be above 0 with $optimizer muon, whose rate is a multiple of it")
         return CombinedOptimizer([adamw, Muon(hidden, MUON_RATE * s["lr"], weight_decay=s["weight_decay"])])
 
     def make_schedule(self, optimizer):
         s = self.settings
+        if s["schedule"] in ("cosine", "wsd") and 0 < s["steps"] <= s["warmup"]:
+            raise SettingError(f"$warmup {s['warmup']:,} leaves none of the $steps {s['steps']:,} to lower the rate; give at most "
+                               f"{s['steps'] - 1:,}")
         if s["schedule"] == "wsd":
             decay = max(min(s["steps"] // 5, s["steps"] - s["warmup"]), 1)
             return WSDSchedule(optimizer, s["lr"], s["min_lr"], s["warmup"], decay, s["steps"])

@@ -473,7 +473,7 @@ def test_closed_streams_are_no_tracebacks(folder, tmp_path):
     (["train", "seq2seq", "--out", "{new}"], "name what to train on"),
     pytest.param(["train", "seq2seq", "--task", "dates", "--max-len", 27, "--out", "{new}"],
                  "--max-len 27 is too short", marks=pytest.mark.slow),
-    (["train", "lm", "--warmup", 9, "--steps", 9, "--out", "{new}"], "warmup = 9 must lie in 0 to steps"),
+    (["train", "lm", "--warmup", 9, "--steps", 9, "--out", "{new}"], "--warmup 9 leaves none of the --steps 9 to lower the rate; give at most 8"),
     (["train", "lm", "--text", "", "--out", "{new}"], "cannot read ''"),
     (["evaluate", "{lm}", "--limit", 5], "evaluate it with"),
     (["train", "seq2seq", "--task", "copy", "--source", "{text}", "--out", "{new}"], "name what to train on"),

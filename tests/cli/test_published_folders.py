@@ -180,7 +180,8 @@ def test_an_export_without_a_tokenizer_says_so(capsys, folder, tmp_path):
     model = load_pretrained(folder())
     from numpy_transformer.data import CharTokenizer
 
-    nt.save_run(tmp_path / "mine.npz", model, CharTokenizer(TEXT))
+    characters = "".join(map(chr, range(256, 256 + model.embedding.vocab_size)))           # one for each id of the model
+    nt.save_run(tmp_path / "mine.npz", model, CharTokenizer(characters))
     out = " ".join(run(capsys, "export", tmp_path / "mine.npz", tmp_path / "out")[1].split())
     assert "The tokenizer (CharTokenizer) has no form that transformers reads, so the folder has none" in out
     assert not (tmp_path / "out" / "tokenizer.json").exists()

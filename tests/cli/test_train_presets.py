@@ -88,3 +88,11 @@ def test_muon_is_refused_where_lora_freezes_its_matrices(capsys, text, tmp_path)
 def model_and_tokenizer(text):
     tokenizer = CharTokenizer(text.read_text())
     return nt.preset("qwen3", vocab_size=tokenizer.vocab_size, max_len=16, rng=0), tokenizer
+
+
+def test_the_help_of_export_names_everything_that_it_takes(capsys):
+    with pytest.raises(SystemExit):
+        run(capsys, "export", "--help")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "trained with --preset, or made by nt.preset and saved by nt.save_run" in said
+    assert "by `train lm --preset`, or by nt.save_run" in said

@@ -93,3 +93,12 @@ def test_gates_of_zero_halve_the_heads_and_the_weights_stay():
     gated.gate.weight.data = 0
     np.testing.assert_allclose(gated(x), wanted / 2, rtol=1e-5, atol=1e-6)
     assert gated.weights is plain.weights and gated.weights.shape == (2, 4, 5, 5)
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_a_gate_of_another_width_than_the_heads_is_refused(width):
+    gated = gate_heads(nt.SelfAttention(8, 2, rng=0))
+    gated.gate = nt.Linear(8, width, rng=1)
+    x = np.random.default_rng(0).standard_normal((2, 3, 8)).astype(np.float32)
+    with pytest.raises(ValueError, match=rf"GatedSelfAttention: the gates \(2, 3, {width}\) do not fit .* with d_out = 8"):
+        gated(x)

@@ -114,7 +114,8 @@ def test_a_decoder_sees_no_later_token_and_reads_with_a_cache(name):
 
 @pytest.mark.parametrize("call, message", [
     (lambda: nt.preset("gpt5"), "preset = 'gpt5' is unknown; choose one of 'gpt2', 'llama3'"),
-    (lambda: nt.preset("llama3", num_experts=4), "size = 'num_experts' is unknown; choose one of 'vocab_size', 'd_model'"),
+    (lambda: nt.preset("llama3", num_experts=4), "llama3 has no size 'num_experts'; it has vocab_size, d_model, .*num_kv_heads$"),
+    (lambda: nt.preset("mixtral", experts_per_token=5), "experts_per_token = 5 is more than num_experts = 4; choose at most"),
     (lambda: nt.preset("llama3", d_model=15), "d_model = 15 is not divisible by num_heads = 2"),
     (lambda: nt.preset("qwen3", num_layers=0), "num_layers must be a whole number of at least 1, got 0"),
     (lambda: nt.preset("mistral", window=2.5), "window must be a whole number"),
@@ -189,3 +190,27 @@ def test_a_preset_that_was_trained_frozen_and_read_by_is_still_the_same(tmp_path
     model.eval()(ids((1, 150)))
     save_pretrained(model, tmp_path / "folder")
     np.testing.assert_allclose(load_pretrained(tmp_path / "folder")(ids((1, 150))), model(ids((1, 150))), atol=1e-5)
+
+
+def test_the_page_of_preset_names_every_size_with_its_default():
+    sizes = {size: default for preset in PRESETS.values() for size, default in preset.sizes.items() if default is not None}
+    missing = [f"{size}={default}" for size, default in sizes.items() if f"{size}={default}" not in nt.preset.__doc__]
+    assert not missing and "num_kv_heads (half of num_heads" in nt.preset.__doc__
+    assert [nt.preset("qwen3", num_heads=heads, d_model=12).decoder.blocks[0].attention.num_kv_heads
+            for heads in (1, 3, 6)] == [1, 1, 3]
+
+
+@every_preset
+def test_each_preset_is_quantized_in_groups_of_four_and_saved_with_the_rounded_weights(name, tmp_path):
+    model = nt.quantize(nt.preset(name, rng=0), 4, group=4).eval()
+    save_pretrained(model, tmp_path / "folder")
+    np.testing.assert_allclose(load_pretrained(tmp_path / "folder")(ids((1, 9))), model(ids((1, 9))), rtol=1e-4, atol=1e-5)
+
+
+def test_each_name_that_add_lora_offers_can_be_chosen():
+    with pytest.raises(ValueError, match="no Linear called 'query'; choose among") as refused:
+        nt.add_lora(nt.preset("deepseek-v3", rng=0))
+    offered = re.findall("'([^']+)'", str(refused.value).partition("choose among")[2])
+    assert offered == ["down", "gate", "output", "query.parts.0", "query.parts.1", "rotary_key", "router", "up"]
+    for target in offered:
+        nt.add_lora(nt.preset("deepseek-v3", rng=0), 2, targets=target)

@@ -140,3 +140,17 @@ def test_a_sentence_about_settings_has_the_names_of_python_or_of_another_place()
 def test_no_sentence_of_data_and_tasks_has_an_option_of_the_command_line():
     texts = {path.name: path.read_text(encoding="utf-8") for room in ("data", "tasks") for path in (ROOT / room).glob("*.py")}
     assert len(texts) > 30 and not {name for name, text in texts.items() if re.search(r"--[a-z]", text)}
+
+
+@pytest.mark.parametrize("changes, sentence", [
+    ({"schedule": "wsd", "warmup": 60}, "$warmup 60 leaves none of the $steps 60 to lower the rate; give at most 59"),
+    ({"schedule": "cosine", "warmup": 61}, "$warmup 61 leaves none of the $steps 60 to lower the rate; give at most 59"),
+    ({"optimizer": "muon", "lr": 0.0}, "$lr must be above 0 with $optimizer muon, whose rate is a multiple of it")])
+def test_settings_that_no_optimizer_or_schedule_can_have_are_named_as_they_were_given(changes, sentence, tmp_path):
+    (tmp_path / "text.txt").write_text("the film was good. " * 40)
+    sizes = {"d_model": 8, "num_heads": 2, "num_layers": 1, "d_ff": 8, "context": 8, "steps": 60}
+    settings = TASKS["lm"].default_settings("small", text=str(tmp_path / "text.txt"), **sizes | changes)
+    one = TASKS["lm"](settings)
+    with pytest.raises(SettingError) as refused:
+        one.make_trainer(one.make_model())
+    assert refused.value.sentence == sentence
