@@ -147,6 +147,7 @@ def built(tmp_path):
 BUILD = BLOCKS["lessons/BUILD.md"]
 
 
+@pytest.mark.slow
 def test_the_layers_of_a_student_work_with_our_tools(built):
     code, = (code for language, code in BUILD if language == "python")
     (built / "look.py").write_text(code, encoding="utf-8")

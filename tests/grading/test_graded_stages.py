@@ -67,6 +67,7 @@ def command(capsys, *arguments):
     return error
 
 
+@pytest.mark.slow
 def test_a_class_of_five_from_its_folders_to_the_gradebooks(school, tmp_path, capsys):
     error = command(capsys, school, "--out", tmp_path / "scores.csv", "--only", "stage2,stage04_feed_forward.py",
                     "--seed", "7", "--timeout", "4", "--feedback", tmp_path / "feedback", *SANDBOX)
