@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers.parity import compare
+from helpers.parity import close, compare
 
 import numpy_transformer as nt
 from numpy_transformer.layers.attention import with_score_changes
@@ -166,6 +166,26 @@ def z_loss(p, logits, targets):
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=0, label_smoothing=0.1) + penalty
 
 
+def straight_through(p, x):
+    """The rounded weights, with the gradient of weights that are not rounded."""
+    rounded = p["weight"] + (torch.round(4 * p["weight"]) / 4 - p["weight"]).detach()
+    return x @ rounded + p["bias"]
+
+
+def several_heads(p, x, mask):
+    x = gemma_block(below(p, "trunk"), x, mask)
+    return rms(torch.stack([neox_block(below(p, f"heads.{n}"), x, mask) for n in range(2)], 1), p["norm.gamma"])
+
+
+def make_token_block():
+    return nt.SequentialTokenBlock(make_gemma_block(), nt.Linear(2 * D, D), nt.RMSNorm(D), nt.RMSNorm(D))
+
+
+def token_block(p, h, e, mask):
+    joined = torch.cat([rms(h, p["norm_h.gamma"]), rms(e, p["norm_e.gamma"])], -1)
+    return gemma_block(below(p, "block"), linear(below(p, "projection"), joined), mask)
+
+
 def experts(router):
     return nt.MixtureOfExperts(router, [nt.SwiGLU(D, 6, rng=e) for e in range(E)])
 
@@ -231,6 +251,12 @@ CASES = {
     "MixtureOfExperts": (lambda: experts(nt.Router(D, E, K)), partial(mixture, gates=chosen_softmax), X),
     "MixtureOfExperts, sigmoids": (lambda: experts(nt.SigmoidRouter(D, E, K, 2.5)),
                                    partial(mixture, gates=partial(sigmoid_gates, factor=2.5)), X),
+    "QuantizedLinear": (lambda: nt.QuantizedLinear(nt.Linear(D, D_FF), 4, 3), linear, X),
+    "StraightThroughLinear": (lambda: nt.StraightThroughLinear(nt.Linear(D, D_FF), lambda w: np.rint(4 * w) / 4),
+                              straight_through, X),
+    "MultiTokenStack": (lambda: nt.MultiTokenStack(make_gemma_block(), [make_neox_block(), make_neox_block()], nt.RMSNorm(D)),
+                        several_heads, X, CAUSAL),
+    "SequentialTokenBlock": (make_token_block, token_block, X, rng.standard_normal(X.shape), CAUSAL),
     "Block, norms everywhere": (make_gemma_block, gemma_block, X, CAUSAL),
     "ImageClassifier": (lambda: nt.ImageClassifier((9, 8), (3, 4), D, 2, 1, D_FF, 5, channels=2), image_model, IMAGES),
     "ParallelBlock": (make_neox_block, neox_block, X, CAUSAL),
@@ -244,6 +270,22 @@ def test_output_and_gradients_are_those_of_pytorch(case):
     compare(make(), theirs, *inputs)
 
 
+def test_a_balanced_router_adds_the_gradient_of_its_loss():
+    """The loss of Switch, with the shares of all choices: E times the sum of share and mean probability."""
+    router = nt.BalancedRouter(nt.Router(D, E, K, rng=2), 0.7).astype(np.float64)
+    g, dg = router(TOKENS), np.random.default_rng(3).standard_normal((len(TOKENS), E))
+    dx = router.backward(dg)
+    x, weight = (torch.tensor(array, requires_grad=True) for array in (TOKENS, router.router.linear.weight.data))
+    gates = chosen_softmax({"linear.weight": weight}, x)
+    share = (gates > 0).double().mean(0) / K
+    balance = 0.7 * E * (share * torch.softmax(x @ weight, -1).mean(0)).sum()
+    ((gates * torch.tensor(dg)).sum() + balance).backward()
+    close(g, gates, "gates")
+    close(np.asarray(router.auxiliary_loss), balance, "balancing loss")
+    close(dx, x.grad, "dx")
+    close(router.router.linear.weight.grad, weight.grad, "weight")
+
+
 def test_every_component_is_compared_with_pytorch():
     from test_parity import CASES as OTHERS
 
@@ -251,4 +293,4 @@ def test_every_component_is_compared_with_pytorch():
               if isinstance(value, type) and issubclass(value, nt.Module) and value is not nt.Module}
     compared = {type(make()).__name__ for make, *_ in CASES.values()} | {type(case[1]()).__name__ for case in OTHERS}
     named = {case[0].split(",")[0] for case in OTHERS}
-    assert public | {"make_model", "transformer_2017"} <= compared | named
+    assert public | {"make_model", "transformer_2017"} <= compared | named | {"BalancedRouter"}
