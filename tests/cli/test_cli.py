@@ -354,4 +354,4 @@ def test_info_shows_only_the_settings_that_a_run_uses(capsys, tmp_path):
     code, out, _ = run(capsys, "info", tmp_path / "run.npz")
     assert code == 0 and re.search(r"^tokenizer of the text: char, \d+ tokens$", out, re.M)
     assert not re.search(r"^  vocab_size ", out, re.M)
-    assert re.search(r"^  not used: vocab_size, lora, lora_alpha, lora_targets, freeze, factor, watch$", out, re.M)
+    assert re.search(r"^  not used: vocab_size, window, num_experts, experts_per_token, lora, lora_alpha, lora_targets, freeze, factor, watch$", out, re.M)
