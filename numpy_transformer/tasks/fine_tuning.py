@@ -43,7 +43,7 @@ def settings_of_base(kind, run):
     """Returns {name: value} of the settings that a pretrained run decides."""
     options = options_of(MODELS[run.kind], run.meta["model"])
     theirs = {name: options[OPTIONS.get(name, name)] for name in kind.sizes if OPTIONS.get(name, name) in options}
-    if is_published(run.meta) and "tokenizer" not in run.settings:
+    if is_published(run.meta) and run.settings.get("tokenizer", "pretrained") == "pretrained":
         tokenizer = {"tokenizer": "pretrained", "vocab_size": run.tokenizers[0].vocab_size}
         return theirs | tokenizer | {"init": "bert"} | kind.published_settings(options)
     return theirs | {name: run.settings[name] for name in kind.reading}
