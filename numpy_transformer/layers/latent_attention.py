@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..argument_checks import check_positive
+from ..argument_checks import called, check_positive
 from ..module import Module
 from ..types import Component, Seed
 from .attention import ScaledDotProductAttention
@@ -121,6 +121,7 @@ class AbsorbedLatentAttention(LatentAttention):
         scale by the width of what it is given, d_latent + d_rotary; None makes a RescaledAttention.
     Backward: each step of forward in reverse. W_K and W_V are the two parts of W_up, and each gets its gradient from the
         product in which it stands: dW_K = d(q W_Kᵀ)ᵀ q,   dW_V = (P c)ᵀ dy
+    Raises: ValueError if `up` is no longer a Linear, but has a LoRA update or rounds its weight.
     Source: DeepSeek-AI 2024 (DeepSeek-V2), section 2.1.2, and its appendix with the full formulas.
     """
 
@@ -155,5 +156,8 @@ class AbsorbedLatentAttention(LatentAttention):
 
     def up_by_head(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns W_up as (H, d_latent, d_head) for the keys and (H, d_latent, d_value) for the values, views of it."""
+        if not isinstance(self.up, Linear):
+            raise ValueError(f"{called()}`up` is a {type(self.up).__name__}, whose weight alone does not say what it computes; "
+                             "adapt a LatentAttention, merge, and load its state_dict here")
         w = self.up.weight.data.reshape(self.d_latent, self.num_heads, -1).swapaxes(0, 1)
         return w[..., :self.d_head], w[..., self.d_head:]

@@ -112,3 +112,25 @@ def test_parameters_go_from_one_form_to_the_other():
 def test_a_width_that_is_not_positive_is_refused():
     with pytest.raises(ValueError, match="d_latent"):
         nt.LatentAttention(D, H, 0, HEAD, ROTARY)
+
+
+@pytest.mark.parametrize("adapt", [
+    lambda layer: nt.add_lora(layer, rank=2, targets=["up"], rng=0),
+    lambda layer: nt.add_rounding(layer, lambda w: nt.round_to(w, "bfloat16"), targets=["up"])], ids=["lora", "rounding"])
+def test_the_absorbed_form_refuses_a_weight_that_does_not_say_all(adapt):
+    layer = nt.AbsorbedLatentAttention(12, 3, 6, 4, 4, rng=1)
+    x = np.random.default_rng(2).normal(size=(2, 5, 12)).astype(np.float32)
+    layer(x)
+    adapt(layer)
+    with pytest.raises(ValueError, match="adapt a LatentAttention"):
+        layer(x)
+
+
+def test_the_absorbed_form_takes_a_quantized_weight():
+    rng = np.random.default_rng(3)
+    forms = [nt.quantize(form(12, 3, 6, 4, 4, rng=1), 4, 3).astype(np.float64) for form in (nt.LatentAttention, nt.AbsorbedLatentAttention)]
+    x = rng.normal(size=(2, 5, 12))
+    first, second = (form(x) for form in forms)
+    np.testing.assert_allclose(second, first, rtol=1e-11, atol=1e-12)
+    dy = rng.normal(size=first.shape)
+    np.testing.assert_allclose(forms[1].backward(dy), forms[0].backward(dy), rtol=1e-11, atol=1e-12)
