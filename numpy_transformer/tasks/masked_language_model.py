@@ -31,7 +31,7 @@ class MaskedLanguageModelTask(EncoderTask):
         batch_size=32, steps=2500, lr=3e-3, min_lr=1.5e-4, warmup=250, schedule="cosine", beta2=0.98, eps=1e-8,
         weight_decay=0.1, label_smoothing=0.0, metrics=["accuracy"])
     configurations = {"small": {}, "fine-tune": FINE_TUNE | dict(max_len=128, steps=1000),
-               "lora": LORA | dict(max_len=128, steps=1000)}
+                      "lora": LORA | dict(max_len=128, steps=1000)}
     starts_from = ("mlm",)
 
     def __init__(self, settings, tokenizers=None, base=None):

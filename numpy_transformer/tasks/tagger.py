@@ -33,9 +33,10 @@ class TaggerTask(EncoderTask):
     training_settings = [*make_training_settings(
         batch_size=32, steps=1500, lr=2e-3, min_lr=1e-4, warmup=150, schedule="cosine", beta2=0.98, eps=1e-8,
         weight_decay=0.01, label_smoothing=0.0, metrics=["f1"]), EPOCHS]
-    configurations = {"small": {}, "wnut-17": dict(vocab_size=4003, max_len=256, d_model=128, d_ff=512, steps=600, warmup=60,
-                                            validate_every=50, patience=12, watch="f1"),
-               "fine-tune": FINE_TUNE | dict(max_len=512, epochs=3), "lora": LORA | dict(max_len=512, epochs=3)}
+    configurations = {
+        "small": {}, "wnut-17": dict(vocab_size=4003, max_len=256, d_model=128, d_ff=512, steps=600, warmup=60,
+                                     validate_every=50, patience=12, watch="f1"),
+        "fine-tune": FINE_TUNE | dict(max_len=512, epochs=3), "lora": LORA | dict(max_len=512, epochs=3)}
     starts_from = ENCODERS
     head = ("output",)
 

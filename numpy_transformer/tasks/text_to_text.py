@@ -27,8 +27,8 @@ class TextToTextTask(PairsTask):
         count_setting("max_len", 40, "length of the longest text in tokens, including begin and end", 3),
         choice("too_long", "drop", "what happens to longer texts of a file", "drop", "cut")]
     configurations = {"small": SMALL | dict(num_layers=2, max_len=40, weight_decay=0.3, steps=4000), "2017": PAPER,
-               "fine-tune": FINE_TUNE | dict(max_len=128, batch_size=16, lr=1e-4, steps=1000),
-               "lora": LORA | dict(max_len=128, batch_size=16, steps=1000)}
+                      "fine-tune": FINE_TUNE | dict(max_len=128, batch_size=16, lr=1e-4, steps=1000),
+                      "lora": LORA | dict(max_len=128, batch_size=16, steps=1000)}
     starts_from = ("text2text",)
 
     @staticmethod
