@@ -55,7 +55,8 @@ class BalancedRouter(Module):
     def forward(self, x: np.ndarray) -> np.ndarray:
         g = self.router(x)
         p = self.softmax(self.router.linear(x))                         # the second use of the Linear
-        f = tokens_per_expert(self.router) / self.chosen.size
+        counts = tokens_per_expert(self.router)
+        f = counts / counts.sum()
         dP = (self.coefficient * self.num_experts * f).astype(p.real.dtype)
         self.auxiliary_loss = dP @ p.mean(0)                            # of type complex for the complex step
         self.remember(np.broadcast_to(dP / len(x), p.shape))

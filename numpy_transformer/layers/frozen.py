@@ -1,6 +1,6 @@
 """Frozen parameters: layers that neither compute nor store the gradient of their weight, and freeze and unfreeze."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -104,7 +104,7 @@ def other_form(module: Module) -> Module | None:
     return other
 
 
-def replace(model: Module, new: dict[int, Module]) -> Any:
+def replace(model: Module, new: Mapping[int, Module]) -> Any:
     """Puts modules in the place of others, wherever these are attributes or in lists; `new` is {id: module}.
 
     Returns: model, or what takes its place

@@ -153,6 +153,7 @@ class QuantizedLinear(Linear):
     """
 
     keeps_weight_frozen = "dequantize(model)"
+    weight: QuantizedParameter
 
     def __init__(self, linear: Linear, bits: int = 8, group: int | None = 32) -> None:
         self.d_in = linear.d_in
