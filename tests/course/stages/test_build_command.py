@@ -59,6 +59,7 @@ def test_an_error_in_loading_names_the_files_without_their_temporary_folder(tmp_
     assert code == 1 and "cannot import name 'Module' from 'module' (module.py) (line 5" in " ".join(out.split())
 
 
+@pytest.mark.slow
 def test_exit_codes_of_check(tmp_path, capsys):
     run(capsys, "build", "start", tmp_path, "--upto", 3)
     (tmp_path / STAGES[3].file).write_text(STAGES[3].solution)
@@ -237,6 +238,7 @@ def test_report_shows_what_was_checked(mine, capsys, monkeypatch):
     assert progress[STAGES[6].name]["status"] == "fail"
 
 
+@pytest.mark.slow
 def test_the_students_layers_open_in_the_explorer_and_in_gradcheck(mine):
     rng = np.random.default_rng(0)
     with running({name: text.encode() for name, text in reference_program().items()}) as program:

@@ -85,6 +85,7 @@ def test_an_earlier_stage_is_named_where_it_is_the_cause():
     assert checked(4, stage02_linear=wrong).passed          # without `own`, the file of the other stage is not used
 
 
+@pytest.mark.slow
 def test_a_stage_may_import_a_helper_from_an_earlier_one_that_has_not_passed():
     linear = edited(2, ("class Linear(", "def twice(x):\n    return 2 * x\n\n\nclass Linear("))
     text = edited(4, ("from stage02_linear import Linear", "from stage02_linear import Linear, twice"), ("3 * CUBIC", "1.5 * twice(CUBIC)"))
@@ -164,6 +165,7 @@ def test_of_the_arrays_of_a_checkpoint_those_that_are_wrong_are_told():
     assert "Only logits and norm2 are wrong." in sentences(result)
 
 
+@pytest.mark.slow
 def test_edits_are_tried_first_where_the_wrong_gradients_come_from():
     text = edited(3, ("        g = self.gamma.data * dy", "        g = dy"))
     key = check.answer_keys(3, 0)[0]
@@ -176,6 +178,7 @@ def test_edits_are_tried_first_where_the_wrong_gradients_come_from():
     assert min(lines[:20]) > backward
 
 
+@pytest.mark.slow
 def test_attributes_that_the_next_use_replaces_are_named_with_their_class():
     result = checked(4, edited(4, ("self.remember(x, t)", "self.values = x, t"), ("x, t = self.recall()", "x, t = self.values")))
     shown = " ".join(" ".join(result_lines(result, {})).split())
