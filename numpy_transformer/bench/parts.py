@@ -3,41 +3,46 @@
 The plain model is timed twice, as "nothing changed" too: the ratio of these two is what the measurement can distinguish.
 """
 
+import copy
 import statistics
 
 import numpy as np
 
-from ..layers import (AbsorbedLatentAttention, BlockSparseAttention, CrossEntropyLoss, LatentAttention, LinearAttention,
-                      MixtureOfExperts, ParallelBlock, PartialRotary, PerHead, RMSNorm, RotaryEmbedding, Router, SinkWindow,
-                      SlidingWindow, SoftCap, SwiGLU)
-from ..layers.attention import with_score_changes
-from ..layers.gated_attention import gate_heads
-from ..layers.normed_linear import norm_outputs, norm_queries_and_keys
-from ..layers.sinks import add_sinks
-from ..models import CausalLanguageModel
+from ..layers import (AbsorbedLatentAttention, BalancedRouter, BlockSparseAttention, CrossEntropyLoss, LatentAttention,
+                      LinearAttention, MixtureOfExperts, ParallelBlock, PartialRotary, PerHead, RMSNorm, RotaryEmbedding,
+                      Router, SinkWindow, SlidingWindow, SoftCap, SwiGLU, ZLoss, add_lora, add_rounding, add_sinks,
+                      gate_heads, norm_outputs, norm_queries_and_keys, quantize, round_to, with_score_changes)
+from ..models import CausalLanguageModel, MultiTokenStack, Stack
 from ..threads import set_blas_threads
-from ..training import AdamW, Trainer
+from ..training import AdamW, Trainer, muon_with_adamw
 from ..training.memory import keep_freed_memory
 from .measure import in_turns, quartiles, timer
 
 D, HEADS, D_HEAD, LAYERS, F = 128, 4, 32, 4, 384
 VOCAB, T, B = 65, 64, 12
+IDS = np.random.default_rng(0).integers(0, VOCAB, (B, T + 1))
 
 
 def plain(**settings):
     """Returns a small LLaMA."""
-    return CausalLanguageModel(VOCAB, D, HEADS, LAYERS, d_ff=F, max_len=T, norm_layer="rms", activation="swiglu",
-                               positions="rotary", bias=False, rng=0, **settings)
+    settings = {"positions": "rotary", **settings}
+    return CausalLanguageModel(VOCAB, D, HEADS, LAYERS, d_ff=F, max_len=T, norm_layer="rms", activation="swiglu", bias=False,
+                               rng=0, **settings)
 
 
-def each_block(change):
-    """Returns a function that makes the model and changes each of its blocks."""
-    def make():
-        model = plain()
-        for number, block in enumerate(model.decoder.blocks):
-            model.decoder.blocks[number] = change(block) or block
-        return model
-    return make
+def with_blocks(change):
+    """Returns a small LLaMA, each of whose blocks was changed."""
+    model = plain()
+    for number, block in enumerate(model.decoder.blocks):
+        model.decoder.blocks[number] = change(block) or block
+    return model
+
+
+def step_of(model, criterion=None, optimizer=None, targets=IDS[:, 1:]):
+    """Returns (model, function that runs a training step of it on one thread)."""
+    trainer = Trainer(model, criterion or CrossEntropyLoss(ignore_id=-1), optimizer or AdamW(model.parameters(), lr=1e-3),
+                      clip=1.0, workers=1)
+    return model, lambda: trainer.step([((IDS[:, :-1],), targets)])
 
 
 def sliding_window(block):
@@ -89,37 +94,60 @@ def absorbed(block):
     latent(block, AbsorbedLatentAttention)
 
 
-def experts(block):
+def experts(block, coefficient=None):
     """Four experts of half the width, of which each token uses two: the multiply-adds of the plain layer, and a router's."""
-    block.feed_forward = MixtureOfExperts(Router(D, 4, 2, rng=0), [SwiGLU(D, F // 2, rng=0) for _ in range(4)])
+    router = Router(D, 4, 2, rng=0)
+    router = BalancedRouter(router, coefficient) if coefficient else router
+    block.feed_forward = MixtureOfExperts(router, [SwiGLU(D, F // 2, rng=0) for _ in range(4)])
+
+
+def balanced_experts(block):
+    experts(block, 0.01)
+
+
+def two_tokens_predicted():
+    """The last block and a new one are heads on the other three blocks, and learn the next token and the one after it."""
+    model = plain()
+    *trunk, head = model.decoder.blocks
+    model.decoder = MultiTokenStack(Stack(trunk), [head, copy.deepcopy(head)], model.decoder.norm)
+    targets = np.stack([IDS[:, 1:], np.pad(IDS[:, 2:], ((0, 0), (0, 1)), constant_values=-1)], 1)      # -1: no target
+    return step_of(model, targets=targets)
+
+
+def muon():
+    model = plain()
+    return step_of(model, optimizer=muon_with_adamw(model))
+
+
+def lora_on_int4():
+    """As in QLoRA: the weights are stored in 4 bits and frozen, and two narrow matrices beside each of them learn."""
+    return step_of(add_lora(quantize(plain(), bits=4), rank=8, targets=("query", "key", "value", "output")))
 
 
 PARTS = {
-    "nothing changed": plain,
-    "grouped queries, 4 for 1": lambda: plain(num_kv_heads=1),
-    "sliding window of T / 4": each_block(sliding_window),
-    "window, 2 tokens kept": each_block(window_with_kept_tokens),
-    "blocks of T / 8, 3 seen": lambda: plain(attention=lambda sizes, rng: BlockSparseAttention(blocks_near_by, T // 8)),
-    "linear attention": lambda: plain(attention=lambda sizes, rng: LinearAttention()),
-    "sinks": each_block(sinks),
-    "gates of heads": each_block(gates),
-    "capped scores": each_block(soft_cap),
-    "norms of queries and keys": each_block(norms_of_queries_and_keys),
-    "norms after sublayers": each_block(norms_after_sublayers),
-    "a quarter rotated": each_block(partial_rotary),
-    "sublayers side by side": each_block(side_by_side),
-    "latent attention": each_block(latent),
-    "latent attention, absorbed": each_block(absorbed),
-    "4 experts of half the width, 2 used": each_block(experts)}
-
-
-def training_step(make):
-    """Returns (model, function that runs a training step of it on one thread)."""
-    model = make()
-    ids = np.random.default_rng(0).integers(0, VOCAB, (B, T + 1))
-    trainer = Trainer(model, CrossEntropyLoss(), AdamW(model.parameters(), lr=1e-3), clip=1.0, workers=1)
-    batch = (ids[:, :-1],), ids[:, 1:]
-    return model, lambda: trainer.step([batch])
+    "nothing changed": lambda: step_of(plain()),
+    "ALiBi": lambda: step_of(plain(positions="alibi")),
+    "sliding window of T / 4": lambda: step_of(with_blocks(sliding_window)),
+    "window, 2 tokens kept": lambda: step_of(with_blocks(window_with_kept_tokens)),
+    "sinks": lambda: step_of(with_blocks(sinks)),
+    "blocks of T / 8, 3 seen": lambda: step_of(plain(attention=lambda _, rng: BlockSparseAttention(blocks_near_by, T // 8))),
+    "linear attention": lambda: step_of(plain(attention=lambda _, rng: LinearAttention())),
+    "grouped queries, 4 for 1": lambda: step_of(plain(num_kv_heads=1)),
+    "latent attention": lambda: step_of(with_blocks(latent)),
+    "latent attention, absorbed": lambda: step_of(with_blocks(absorbed)),
+    "norms of queries and keys": lambda: step_of(with_blocks(norms_of_queries_and_keys)),
+    "norms after sublayers": lambda: step_of(with_blocks(norms_after_sublayers)),
+    "capped scores": lambda: step_of(with_blocks(soft_cap)),
+    "gates of heads": lambda: step_of(with_blocks(gates)),
+    "z-loss": lambda: step_of(plain(), ZLoss(CrossEntropyLoss())),
+    "a quarter rotated": lambda: step_of(with_blocks(partial_rotary)),
+    "sublayers side by side": lambda: step_of(with_blocks(side_by_side)),
+    "4 experts of half the width, 2 used": lambda: step_of(with_blocks(experts)),
+    "the same, with a balancing loss": lambda: step_of(with_blocks(balanced_experts)),
+    "Muon for the matrices": muon,
+    "weights rounded to bfloat16": lambda: step_of(add_rounding(plain(), lambda W: round_to(W, "bfloat16"))),
+    "LoRA on weights of 4 bits": lora_on_int4,
+    "two tokens predicted, one block more": two_tokens_predicted}
 
 
 def measure_part(name, rounds, turn=0.25):
@@ -129,7 +157,7 @@ def measure_part(name, rounds, turn=0.25):
     """
     keep_freed_memory()
     set_blas_threads(1)
-    (model, step), (_, plain_step) = training_step(PARTS[name]), training_step(plain)
+    (model, step), (_, plain_step) = PARTS[name](), step_of(plain())
     candidates = {"plain": timer(plain_step), "part": timer(step)}
     ratios, times = [], {"plain": [], "part": []}
     for _ in range(rounds):
