@@ -27,7 +27,7 @@ def special_gates(rng):
     def logits(*shape):
         return rng.standard_normal(shape)
     return [("one_expert", (logits(4, 5), 1, logits(4, 5))), ("all_experts", (logits(3, 4), 4, logits(3, 4))),
-            ("far_apart", (50 * logits(4, 6) - 3000, 3, logits(4, 6)))]
+            ("far_apart", (3 * logits(4, 6) + [[-3000], [0], [1000], [-200]], 3, logits(4, 6)))]
 
 
 def identity_of(width):

@@ -52,7 +52,11 @@ def soft_cap_backward(dy, x, c):
 
 def draw_cap(rng, n):
     c = round(float(rng.uniform(1.2, 3)), 2)
-    return rng.standard_normal((*n.lead, n.T)), rng.standard_normal((*n.lead, n.T)), c
+    return rng.standard_normal((*n.lead, n.T)), rng.uniform(-4, 4, (*n.lead, n.T)), c
+
+
+def special_caps(rng):
+    return [("far_beyond", (rng.standard_normal((4, 6)), rng.uniform(-45, 45, (4, 6)), 3.0))]
 
 
 def by_cap(dy, x, c):
@@ -145,7 +149,7 @@ EXERCISES = [
             "einsum": {"q @ k.mT": 'np.einsum("...td,...sd->...ts", q, k)'}}),
     Exercise(
         "24.2", minutes=10, lines=2, size_letters="T",
-        solution=soft_cap_backward, reference=by_cap, inputs=draw_cap, outputs=("dx",),
+        solution=soft_cap_backward, reference=by_cap, inputs=draw_cap, edges=special_caps, outputs=("dx",),
         mistakes=(
             Mistake("CAP-1", {"dy * (1 - (y / c) ** 2)": "dy * 1"}),
             Mistake("CAP-2", {"(y / c) ** 2": "y ** 2"}),

@@ -185,7 +185,7 @@ def draw_window_arrays(rng, lead, H, T, S, d, e):
     """Draws all arguments but the window. The cap is about as large as the scores."""
     q, k, v = (rng.standard_normal((*lead, H, *shape)) for shape in ((T, d), (S, d), (S, e)))
     gammas = rng.uniform(0.5, 2, d), rng.uniform(0.5, 2, d)
-    return q, k, v, *gammas, round(float(rng.uniform(1.2, 3)), 2), rng.standard_normal(H)
+    return q, k, v, *gammas, round(float(rng.uniform(1.2, 3)), 2), rng.uniform(-2, 2, H)
 
 
 def draw_window(rng, n):
@@ -208,7 +208,7 @@ def special_windows(rng):
             ("all_in_view", arguments(9, 1)), ("all_new", arguments(2, 3, 7)), ("one_head", arguments(3, 1, H=1)),
             ("zero_query", (zeros, *others)),
             ("beyond_the_cap", (*arrays, 70 * gamma_q, 70 * gamma_k, 800.0, window, kept, sinks)),
-            ("sinks_thousands", (*arguments(2, 1, H=3)[:-1], np.array([1000.0, -1000.0, 0.5])))]
+            ("sinks_thousands", (*arguments(2, 1, H=4)[:-1], np.array([1000.0, -1000.0, 0.5, 4e-6])))]
 
 
 def by_components(q, k, v, gamma_q, gamma_k, cap, window, kept, sinks):
@@ -230,7 +230,7 @@ SUM = "return x + heads.swapaxes(-2, -3).reshape(x.shape) @ W_o"
 
 EXERCISES = [
     Exercise(
-        "02.4", minutes=25, lines=13, size_letters="DFV", powers=({"x": 2, "b1": 2},),
+        "02.4", minutes=25, lines=13, size_letters="DFV", powers=({"x": 1, "b1": 1},),
         solution=two_layer_gradients, reference=by_layers, inputs=draw_network, edges=special_networks,
         outputs=("loss", "dx", "dW1", "db1", "dW2", "db2"),
         mistakes=(
