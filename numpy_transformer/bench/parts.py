@@ -94,15 +94,14 @@ def absorbed(block):
     latent(block, AbsorbedLatentAttention)
 
 
-def experts(block, coefficient=None):
+def experts(block):
     """Four experts of half the width, of which each token uses two: the multiply-adds of the plain layer, and a router's."""
-    router = Router(D, 4, 2, rng=0)
-    router = BalancedRouter(router, coefficient) if coefficient else router
-    block.feed_forward = MixtureOfExperts(router, [SwiGLU(D, F // 2, rng=0) for _ in range(4)])
+    block.feed_forward = MixtureOfExperts(Router(D, 4, 2, rng=0), [SwiGLU(D, F // 2, rng=0) for _ in range(4)])
 
 
 def balanced_experts(block):
-    experts(block, 0.01)
+    experts(block)
+    block.feed_forward.router = BalancedRouter(block.feed_forward.router)
 
 
 def two_tokens_predicted():
@@ -120,7 +119,7 @@ def muon():
 
 
 def lora_on_int4():
-    """As in QLoRA: the weights are stored in 4 bits and frozen, and two narrow matrices beside each of them learn."""
+    """As in QLoRA: the weights are stored in 4 bits and frozen, and two narrow matrices beside each one of attention learn."""
     return step_of(add_lora(quantize(plain(), bits=4), rank=8, targets=("query", "key", "value", "output")))
 
 

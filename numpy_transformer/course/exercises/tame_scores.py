@@ -51,6 +51,7 @@ def soft_cap_backward(dy, x, c):
 
 
 def draw_cap(rng, n):
+    """Draws x that is never scaled, as normal numbers are: if all of it were far beyond the cap, dx would be rounding errors."""
     c = round(float(rng.uniform(1.2, 3)), 2)
     return rng.standard_normal((*n.lead, n.T)), rng.uniform(-4, 4, (*n.lead, n.T)), c
 

@@ -182,7 +182,7 @@ def capped_window_attention(q, k, v, gamma_q, gamma_k, cap, window, kept, sinks)
 
 
 def draw_window_arrays(rng, lead, H, T, S, d, e):
-    """Draws all arguments but the window. The cap is about as large as the scores."""
+    """Draws all arguments but the window. The cap is about as large as the scores, and so are the sinks, which stay so."""
     q, k, v = (rng.standard_normal((*lead, H, *shape)) for shape in ((T, d), (S, d), (S, e)))
     gammas = rng.uniform(0.5, 2, d), rng.uniform(0.5, 2, d)
     return q, k, v, *gammas, round(float(rng.uniform(1.2, 3)), 2), rng.uniform(-2, 2, H)

@@ -39,10 +39,9 @@ def test_it_is_handed_out_unsolved(exercise):
 @pytest.mark.slow
 @every_exercise
 def test_right_answers_pass_whatever_the_seed(exercise):
-    for seed in range(20, 50):
+    for seed in (2, *range(20, 50)):
         key = AnswerKey(exercise, seed)
         for name, edits in {"solution": {}, **exercise.alternatives}.items():
-            exercise.steps.restart()
             verdict = judge(key, play(key, exercise.edited(edits)))
             assert verdict.status == "pass", (seed, name, verdict.stage, verdict.note)
 
