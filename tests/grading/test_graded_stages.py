@@ -178,6 +178,7 @@ SPOILT = """        self.remember(x.copy(), t.copy())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backward, points", [("", 2), ("        raise NotImplementedError\n", 0)])
 def test_half_of_the_points_need_right_values_in_all_parts(backward, points):
     """GELU changes its argument: 2 of 5 points are left if all other values are right, and otherwise none."""
@@ -189,6 +190,7 @@ def test_half_of_the_points_need_right_values_in_all_parts(backward, points):
     assert (verdict.status, verdict.stage, verdict.points(5)) == ("fail", "arguments changed", points)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition, stage", [
     ("self.calls > 30", "gradients"), ("x.shape[:2] == (8, 20)", "training")])
 def test_right_values_alone_are_half_of_the_points(condition, stage):
@@ -252,6 +254,7 @@ def test_hostile_files_are_parsed_within_limits(text, monkeypatch):
     assert judged("stage04", CORRECT).verdict.status == "pass"
 
 
+@pytest.mark.slow
 def test_an_interrupted_grading_goes_on_unless_a_helper_has_changed(tmp_path, monkeypatch):
     files, counts = {FEED_FORWARD: CORRECT[FEED_FORWARD], "helpers.py": HELPER}, []
     real = grader.run_files

@@ -158,6 +158,7 @@ def test_play_trains_once_and_writes_what_the_seed_says(mine, capsys, quick):
     assert "trained in" in run(capsys, *call)[1]
 
 
+@pytest.mark.slow
 def test_a_shorter_training_does_not_replace_a_longer_one(mine, capsys, quick):
     def play(steps):
         return run(capsys, "build", "play", "--folder", mine, "--steps", steps, "--tokens", 4)[1]

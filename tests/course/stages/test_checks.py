@@ -93,6 +93,7 @@ def test_a_stage_may_import_a_helper_from_an_earlier_one_that_has_not_passed():
     assert result.passed and [stage.number for stage in result.mine] == [2, 4]
 
 
+@pytest.mark.slow
 def test_helpers_and_another_module_file_are_the_students():
     helpers = "import numpy as np\n\n\ndef mean(x):\n    return x.mean(-1, keepdims=True)\n"
     text = edited(3, ("import numpy as np\n", "import numpy as np\n\nfrom helpers import mean\n"),
@@ -102,6 +103,7 @@ def test_helpers_and_another_module_file_are_the_students():
     assert wrong.verdict.stage == "import"
 
 
+@pytest.mark.slow
 def test_a_helper_may_have_the_name_of_a_driver():
     """The checker runs a function `gelu` of its own after the file; the student's functions do not see it."""
     text = edited(4, ("class GELU(Module):", "def gelu(x, t):\n    return x * (1 + t) / 2\n\n\nclass GELU(Module):"),
@@ -109,6 +111,7 @@ def test_a_helper_may_have_the_name_of_a_driver():
     assert checked(4, text).passed
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_only_in_training_is_found():
     text = edited(3, ("    def forward(self, x):\n        centered",
                       "    def forward(self, x):\n        self.calls = getattr(self, 'calls', 0) + 1\n        centered"),
@@ -144,6 +147,7 @@ def test_odd_results_are_told_without_an_error(number):
         assert not result.passed and list(result_lines(result, {}))
 
 
+@pytest.mark.slow
 def test_remembered_arrays_that_are_changed_in_place_are_named():
     result = checked(3, edited(3, ("        return self.gamma.data * x_hat + self.beta.data",
                                    "        y = self.gamma.data * x_hat + self.beta.data\n        std += 1\n        return y")))
