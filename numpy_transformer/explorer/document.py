@@ -195,4 +195,5 @@ def describe_array(array):
     finite = array if is_finite.all() else array[is_finite]
     return {"shape": list(array.shape), "dtype": array.dtype.name,
             "min": float(finite.min()) if finite.size else 0.0, "max": float(finite.max()) if finite.size else 0.0,
+            "norm": float(f"{np.linalg.norm(finite.astype(np.float64)):.6g}"),
             "zeros": array.size - int(np.count_nonzero(array))}

@@ -9,10 +9,12 @@ import { defaultView, heldAxes, viewShowing } from "explorer/array_view";
 import { entryChoices, orderChoice } from "explorer/axis_choices";
 import { colorBar, zeroCount } from "explorer/color_bar";
 import { contributors } from "explorer/derivation";
+import { exists } from "explorer/existing";
 import { heatmap } from "explorer/heatmap";
 import { litIn } from "explorer/highlighted_cells";
 import { largestIn } from "explorer/noise";
-import { axesOf, contributionRef, gradientRef, indexText } from "explorer/refs";
+import { notYet } from "explorer/not_yet";
+import { axesOf, contributionRef, gradientRef, indexText, isGradient } from "explorer/refs";
 import { saveButton } from "explorer/svg_export";
 import { symbolText } from "explorer/symbols";
 
@@ -33,7 +35,11 @@ class ArrayPair {
     this.tables = h("div", { class: "array-tables" });
     this.choices = h("div", { class: "axis-choices" });
     this.order = h("div", { class: "axis-choices" });
-    this.maps = this.refs().map(({ ref, title }) => this.figureOf(ref, title));
+    const refs = this.refs();
+    const { at } = app.state.get();
+    const here = refs.filter(({ ref }) => exists({ doc: this.doc, at }, ref));
+    this.later = refs.filter((each) => !here.includes(each));
+    this.maps = here.map(({ ref, title }) => this.figureOf(ref, title));
     this.element = h(
       "section",
       { class: `array-row is-${role}`, "data-value-id": value.id, "aria-label": t(`component.${role}`, { name }) },
@@ -43,6 +49,7 @@ class ArrayPair {
         "div",
         { class: "array-maps" },
         this.maps.map((map) => map.figure),
+        this.later.map((each) => this.emptyFigure(each)),
       ),
       this.readout,
       this.foot(),
@@ -92,6 +99,15 @@ class ArrayPair {
     return { ref, map, figure };
   }
 
+  emptyFigure({ ref, title }) {
+    return h(
+      "figure",
+      { class: `array-map is-later is-${isGradient(ref) ? "gradient" : "value"}`, "data-later": ref },
+      h("figcaption", {}, h("span", { class: "figure-title" }, title)),
+      notYet(this.app, ref),
+    );
+  }
+
   heading() {
     const { value, doc, axes, shape } = this;
     const words = shape.length
@@ -115,6 +131,7 @@ class ArrayPair {
   agreement(doc) {
     const error = doc.proof && doc.proof.errors ? doc.proof.errors[this.value.id] : undefined;
     if (error === undefined || error === null) return null;
+    if (!exists(this.app.state.get(), gradientRef(this.value.id))) return null;
     const right = agrees(error);
     return h(
       "span",

@@ -8,6 +8,7 @@ import { smallMatrix } from "explorer/small_matrix";
 import { saveButton } from "explorer/svg_export";
 import { drawWhen, problem, redrawer, selectField } from "explorer/panel";
 import { ARRAYS, WINDOW, cellSentence, findRef, headSentences, loadLayer, maskSentences } from "explorer/attention_data";
+import { notYet } from "explorer/not_yet";
 import { scaleLegend } from "explorer/scale_legend";
 
 const KIND = { weights: "value", dweights: "gradient", dscores: "gradient" };
@@ -15,7 +16,7 @@ const KIND = { weights: "value", dweights: "gradient", dscores: "gradient" };
 export function start(root, app) {
   const own = { layer: 0, head: "all", shown: "weights", pinned: null };      // what the address does not say
   const draw = redrawer(root, () => build(app, own, () => draw()), problem);
-  drawWhen(app, "attention", ["doc", "ref", "index", "large"], draw);
+  drawWhen(app, "attention", ["doc", "ref", "index", "at", "large"], draw);
 }
 
 async function build(app, own, draw) {
@@ -25,6 +26,7 @@ async function build(app, own, draw) {
   const place = placeOf(app, own);
   const layer = await loadLayer(app, layers[place.layer], place.batch, place.start);
   own.layer = place.layer;
+  if (!layer.has("weights")) return [layerField(app, place, (number) => chooseLayer(app, own, place.batch, number, [0, 0])), notYet(app, layers[place.layer].weights)];
   followAddress(app, own, place, layer);
   if (own.head !== "all" && own.head >= layer.heads) own.head = "all";
   if (own.pinned && own.pinned.at >= (own.pinned.side === "query" ? layer.queries : layer.keys).length) own.pinned = null;
@@ -58,15 +60,7 @@ function followAddress(app, own, { cell }, layer) {
 }
 
 function controls({ app, own, draw, layer, place, goTo }) {
-  const { doc } = app.state.get();
-  const choose = (batch, number, start) => {
-    own.layer = number;
-    own.pinned = null;
-    own.choosing = true;
-    const isFirst = batch === 0 && start.every((at) => at === 0);      // then no number needs to be chosen
-    app.state.update({ ref: doc.attention[number].weights, index: isFirst ? null : [batch, 0, ...start] });
-    app.state.update({ area: "panel" }, { replace: true });      // on a small screen, a cell would lead to its number
-  };
+  const choose = (...chosen) => chooseLayer(app, own, ...chosen);
   const heads = [["all", t("attention.all_heads")], ...headNames(layer)];
   const arrays = ARRAYS.filter(layer.has).map((name) => [name, t(`attention.array.${name}`)]);
   const show = (name) => {
@@ -76,8 +70,7 @@ function controls({ app, own, draw, layer, place, goTo }) {
     else draw();
   };
   const parts = [
-    selectField(t("attention.layer"), "attention-layer", doc.attention.map(({ title }, i) => [i, title]), place.layer,
-      (value) => choose(Math.min(place.batch, texts(app, value) - 1), value, [0, 0])),
+    layerField(app, place, (value) => choose(Math.min(place.batch, texts(app, value) - 1), value, [0, 0])),
     selectField(t("attention.lines_of"), "attention-head", heads, own.head, (value) => { own.head = value; draw(); }),
     selectField(t("attention.show"), "attention-shown", arrays, own.shown, show),
   ];
@@ -93,6 +86,21 @@ function controls({ app, own, draw, layer, place, goTo }) {
     parts.push(selectField(...field, (value) => choose(place.batch, place.layer, start(value))));
   });
   return h("div", { class: "controls" }, ...parts);
+}
+
+function layerField(app, place, choose) {
+  const names = app.state.get().doc.attention.map(({ title }, i) => [i, title]);
+  return selectField(t("attention.layer"), "attention-layer", names, place.layer, choose);
+}
+
+// The weights of another layer or text, at the time at which they are computed.
+function chooseLayer(app, own, batch, number, start) {
+  own.layer = number;
+  own.pinned = null;
+  own.choosing = true;
+  const isFirst = batch === 0 && start.every((at) => at === 0);      // then no number needs to be chosen
+  app.state.update({ ref: app.state.get().doc.attention[number].weights, index: isFirst ? null : [batch, 0, ...start] });
+  app.state.update({ area: "panel" }, { replace: true });      // on a small screen, a cell would lead to its number
 }
 
 function windowNames(total) {

@@ -1,6 +1,7 @@
 // Reads the arrays of one attention layer for one text of the batch, and says in sentences what a token collects and
 // which gradient it sends back.
 
+import { exists } from "explorer/existing";
 import { formatNumber } from "explorer/format";
 import { t } from "explorer/strings";
 
@@ -35,7 +36,7 @@ export async function loadLayer(app, entry, batch, start) {
   const index = [batch, [0, heads], rows, columns];
   const parts = {};
   for (const name of ARRAYS) {
-    parts[name] = app.store.info(refs[name]) ? await app.store.slice(refs[name], index) : null;
+    parts[name] = app.store.info(refs[name]) && exists(app.state.get(), refs[name]) ? await app.store.slice(refs[name], index) : null;
   }
   const width = columns[1] - columns[0];
   const height = rows[1] - rows[0];

@@ -5,11 +5,12 @@ import { h, replace } from "explorer/dom";
 import { t } from "explorer/strings";
 import { arrayPair } from "explorer/array_pair";
 import { componentHead } from "explorer/component_head";
+import { exists } from "explorer/existing";
 import { redrawAll } from "explorer/heatmap";
 import { opLink } from "explorer/links";
 import { onLight } from "explorer/highlighted_cells";
 import { lookup } from "explorer/lookup";
-import { parseRef } from "explorer/refs";
+import { contributionRef, gradientRef, parseRef, slotName } from "explorer/refs";
 import { sourceOf } from "explorer/source";
 
 export function start(root, app) {
@@ -17,6 +18,7 @@ export function start(root, app) {
   const held = {}; // chosen entries by the name of their axis: one head for all arrays of the panel
   let pairs = [];
   let source = null;
+  let shown = ""; // which arrays of the component exist
   let theme = lookOf();
 
   function draw(now) {
@@ -28,6 +30,7 @@ export function start(root, app) {
     }
     takeSlices(now, held);
     pairs = pairsOf(app, item, held, hold);
+    shown = existingIn(now);
     source = h("div", { class: "source-place" });
     const isGroup = Boolean(lookup(now.doc).group(item.id));
     replace(
@@ -75,7 +78,7 @@ export function start(root, app) {
   draw(state.get());
   onLight(() => pairs.forEach((pair) => pair.light()));
   state.subscribe((now, before) => {
-    if (now.op !== before.op || now.doc !== before.doc) {
+    if (now.op !== before.op || now.doc !== before.doc || existingIn(now) !== shown) {
       draw(now);
       if (now.op !== before.op && now.view === "component") toTop();
     } else if (now.ref !== before.ref || String(now.index) !== String(before.index)) {
@@ -89,6 +92,13 @@ export function start(root, app) {
       redrawAll();
     }
   });
+}
+
+// What a step forward or backward on the time line adds to the panel.
+function existingIn(now) {
+  const touched = now.doc && now.op ? lookup(now.doc).touches(now.op) : [];
+  const parts = touched.flatMap((id) => [id, gradientRef(id), contributionRef(id, now.op, slotName(lookup(now.doc).node(now.op), id))]);
+  return parts.filter((ref) => now.doc.arrays[ref] && exists(now, ref)).join();
 }
 
 function lookOf() {

@@ -152,7 +152,7 @@ function otherSide(app, ref, index) {
   const other = kind === "value" ? gradientRef(value) : value;
   if (!app.store.info(other)) return kind === "value" ? h("p", { class: "note" }, t("number.no_gradient")) : null;
   const { op, view } = app.state.get();
-  const place = { op, view, ref: other, index };
+  const place = { op, view, ref: other, index };               // the time line follows to where the gradient is computed
   return h(
     "p",
     {},

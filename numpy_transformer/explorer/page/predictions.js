@@ -4,9 +4,11 @@
 
 import { h } from "explorer/dom";
 import { t } from "explorer/strings";
+import { exists } from "explorer/existing";
 import { formatNumber } from "explorer/format";
 import { bars } from "explorer/bars";
 import { lensTable } from "explorer/lens";
+import { notYet } from "explorer/not_yet";
 import { saveButton } from "explorer/svg_export";
 import { drawWhen, problem, redrawer, selectField } from "explorer/panel";
 import { describe, gradientsAt, largest, logitsAt, softmax, targetsOf } from "explorer/predictions_data";
@@ -18,12 +20,13 @@ const MOST_POSITIONS = 60;                    // positions in the list of losses
 export function start(root, app) {
   const own = { batch: 0, position: null, temperature: 1 };      // what the address does not say
   const draw = redrawer(root, () => build(app, own), problem);
-  drawWhen(app, "predictions", ["doc", "ref", "index", "large"], draw);
+  drawWhen(app, "predictions", ["doc", "ref", "index", "at", "large"], draw);
 }
 
 async function build(app, own) {
   const { doc } = app.state.get();
   if (!doc.predictions) return [h("p", { class: "hint" }, t("predictions.none"))];
+  if (!exists(app.state.get(), doc.predictions.logits)) return [notYet(app, doc.predictions.logits)];
   const about = describe(app);
   readPlace(app, own, about);
   const targets = await targetsOf(app, about, own.batch);
@@ -100,7 +103,7 @@ async function probabilities(scene) {
   const { app, own, about, here } = scene;
   const gradient = `grad ${about.logits}`;
   const logits = await logitsAt(app, about, about.logits, own.batch, own.position);
-  const gradients = app.store.info(gradient) ? await gradientsAt(app, about, own.batch, own.position) : null;
+  const gradients = app.store.info(gradient) && exists(app.state.get(), gradient) ? await gradientsAt(app, about, own.batch, own.position) : null;
   const shown = largest(logits, SHOWN);
   if (here.target !== null && !shown.includes(here.target)) shown[shown.length - 1] = here.target;
   const holder = h("div", { class: "probabilities-table" });

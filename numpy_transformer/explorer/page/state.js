@@ -10,6 +10,7 @@
 // a row of steps on the time line is one place.
 
 import { readAddress, writeAddress } from "explorer/address";
+import { existsFrom } from "explorer/existing";
 import { lookup } from "explorer/lookup";
 import { isGradient, parseRef } from "explorer/refs";
 
@@ -157,19 +158,25 @@ function follow(changes, current) {
     result.op = null;
   }
   const opGiven = result.op && (result.op !== current.op || !current.doc);
-  if (changes.at === undefined && result.op && (opGiven || changes.ref)) {
+  const stays = (changes.view ?? current.view) !== "component" && changes.ref && existsFrom(doc, changes.ref) <= current.at;
+  if (changes.at === undefined && result.op && (opGiven || changes.ref) && !stays) {
     const at = stepFor(look, doc, result.op, result.ref, current.at);
     if (at !== null) {
-      result.at = at;
+      result.at = Math.max(at, result.ref ? existsFrom(doc, result.ref) : 0);       // a sum may be complete only later
     }
   } else if (changes.at !== undefined) {
     result.at = Math.max(0, Math.min(doc.steps.length - 1, Math.round(changes.at) || 0));
+    if (changes.ref) {
+      result.at = Math.max(result.at, existsFrom(doc, changes.ref));
+    }
     const op = doc.steps[result.at]?.op;
     if (changes.op === undefined && op) {
       result.op = op;
     }
   }
-  if (result.op !== undefined && result.op !== current.op && changes.ref === undefined) {
+  const ref = changes.ref === undefined ? current.ref : changes.ref;
+  const gone = changes.ref === undefined && ref && existsFrom(doc, ref) > (result.at ?? current.at);      // back before it was computed
+  if (gone || (result.op !== undefined && result.op !== current.op && changes.ref === undefined)) {
     result.ref = null;
     result.index = null;
   } else if (changes.ref !== undefined && changes.ref !== current.ref && changes.index === undefined) {
