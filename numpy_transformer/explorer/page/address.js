@@ -12,6 +12,7 @@ export function writeAddress(state) {
   const slice = Object.entries(state.slices?.[state.ref] ?? {}).map(([axis, i]) => `${axis}:${i}`);
   set("slice", slice.length ? slice.join(",") : null);
   set("large", state.large ? "1" : null);
+  set("common", state.common ? "1" : null);
   return "#" + parts.toString();
 }
 
@@ -34,8 +35,8 @@ export function readAddress(hash) {
   if (slice && result.ref && /^\d+:\d+(,\d+:\d+)*$/.test(slice)) {
     result.slices = { [result.ref]: Object.fromEntries(slice.split(",").map((pair) => pair.split(":").map(Number))) };
   }
-  if (parts.has("large")) {
-    result.large = parts.get("large") === "1";
+  for (const name of ["large", "common"].filter((each) => parts.has(each))) {
+    result[name] = parts.get(name) === "1";
   }
   return result;
 }

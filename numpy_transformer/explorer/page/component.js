@@ -19,7 +19,7 @@ export function start(root, app) {
   let pairs = [];
   let source = null;
   let shown = ""; // which arrays of the component exist
-  let theme = lookOf();
+  let theme = lookOf(state.get());
 
   function draw(now) {
     const item = now.doc && now.op ? lookup(now.doc).node(now.op) : null;
@@ -85,7 +85,7 @@ export function start(root, app) {
       mark(now);
       showChosen(pairs);
     }
-    const look = lookOf();
+    const look = lookOf(now);
     if (look !== theme) {
       theme = look;
       draw(now);
@@ -101,8 +101,8 @@ function existingIn(now) {
   return parts.filter((ref) => now.doc.arrays[ref] && exists(now, ref)).join();
 }
 
-function lookOf() {
-  return `${document.documentElement.dataset.theme} ${document.documentElement.className}`;
+function lookOf({ common }) {
+  return `${document.documentElement.dataset.theme} ${document.documentElement.className} ${common}`;
 }
 
 // An address may say which entries of the other axes it means.

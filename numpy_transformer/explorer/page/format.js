@@ -31,6 +31,16 @@ export function shortestNumber(x) {
   return full.length <= 8 ? full : formatNumber(x);
 }
 
+// A number in a cell, with as many decimals as the largest of its array needs: .25.
+export function shortNumber(x, largest) {
+  if (!Number.isFinite(x)) {
+    return notFinite(x);
+  }
+  const decimals = Math.max(0, Math.min(4, 1 - Math.floor(Math.log10(largest)) + (largest >= 1 ? 1 : 0)));
+  const text = x.toFixed(decimals).replace(/^(-?)0\./, "$1.");
+  return Number(text) === 0 ? text.replace("-", "") : minus(text);
+}
+
 // A count with its thousands apart: 1,234.
 export function formatCount(n) {
   return n.toLocaleString("en-US");

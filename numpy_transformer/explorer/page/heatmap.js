@@ -14,7 +14,8 @@ import { cellIndex, defaultView, placeOf, readerOf, requestOf, sizeOf, windowAro
 import { boxOf, drawCells, drawLabels, layoutFor, prepare, ring } from "explorer/heatmap_draw";
 import { kindOf, movedCursor, styleOf } from "explorer/heatmap_look";
 import { tableOf } from "explorer/heatmap_table";
-import { isNoise, largestIn, noiseLevel } from "explorer/noise";
+import { isNoise } from "explorer/noise";
+import { limitOf } from "explorer/scales";
 import { windowControls } from "explorer/heatmap_window";
 
 const drawn = new Set();
@@ -48,8 +49,7 @@ class Heatmap {
     this.shape = this.info.shape;
     this.kind = kindOf(this.info, ref);
     this.noise = isNoise(app.store, this.doc, ref, this.info);
-    const scale = this.noise ? noiseLevel(app.store, this.doc, ref) : largestIn(this.info); // noise is drawn pale
-    this.limit = limit || scale || 1;
+    this.limit = limit || limitOf(app.store, this.doc, ref, app.state.get().common);
     this.view = view || defaultView(this.shape);
     this.corner = { row: 0, column: 0 };
     this.cursor = { row: 0, column: 0 };

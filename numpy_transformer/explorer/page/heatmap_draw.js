@@ -2,6 +2,7 @@
 // crossed out, labels at the edges. Only drawing: what is shown, and what a key does, is heatmap.js's part.
 
 import { colorOf, inkOn } from "explorer/colors";
+import { shortNumber } from "explorer/format";
 import { shorten, widest } from "explorer/text_width";
 
 const NUMBERS_FROM = 26; // width in pixels from which a cell may have room for its number
@@ -68,11 +69,7 @@ export function drawCells(context, layout, { rows, columns, read, kind, limit, s
 // The numbers in the cells, all with as many decimals as the largest of them needs; null if they do not all fit.
 function numberTexts(context, layout, { rows, columns, read, kind, limit, style }) {
   if (kind === "mask" || layout.cellWidth < NUMBERS_FROM || layout.cellHeight < style.fontSize + 3) return null;
-  const decimals = Math.max(0, Math.min(4, 1 - Math.floor(Math.log10(limit)) + (limit >= 1 ? 1 : 0)));
-  const textOf = (number) => {
-    const text = number.toFixed(decimals).replace(/^(-?)0\./, "$1.");
-    return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
-  };
+  const textOf = (number) => shortNumber(number, limit);
   context.font = style.font;
   for (let row = 0; row < rows; row += 1) {
     for (let column = 0; column < columns; column += 1) {

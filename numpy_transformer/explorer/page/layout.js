@@ -5,15 +5,19 @@ import { edgesOf, findSideEdges, hasMask, inputLabel, isRound, portsOf, visibleG
 import { arrange } from "explorer/graph_layers";
 import { lookup } from "explorer/lookup";
 import { t } from "explorer/strings";
+import { numbersSize } from "explorer/box_numbers";
+import { thumbnailSize, valueOfBox } from "explorer/thumbnails";
 
 const PAD = 8;
 const TITLE = 24;
-const SIZE = { op: 28, group: 34, small: 22, round: 22, input: 26 };
+const SIZE = { op: 26, group: 28, small: 22, round: 22, input: 26 };        // heights of a label
+const APART = 4;                      // between the pictures of a value and of its gradient, and below them
 
-// folded: the ids of folded groups; measure(text, small): a width in pixels. Returns {width, height, boxes, lines, fans}.
-export function layOut(doc, folded, measure) {
+// folded: the ids of folded groups; measure(text, small): a width in pixels; opened: the box that shows its numbers, or null.
+// Returns {width, height, boxes, lines, fans}.
+export function layOut(doc, folded, measure, opened = null) {
   const graph = visibleGraph(doc);
-  const inside = layGroup("", { doc, look: lookup(doc), folded, measure, graph }, new Set());
+  const inside = layGroup("", { doc, look: lookup(doc), folded, measure, graph, opened }, new Set());
   const scene = { boxes: inside.boxes, lines: inside.lines, fans: inside.fans };
   const margin = 6;
   move(scene, margin, margin);
@@ -40,8 +44,8 @@ function layGroup(group, context, side) {
     }
   }
   for (const flow of graph.filter((other) => !other.producer && other.home === group)) {
-    const w = context.measure(inputLabel(flow.value), true) + 18;
-    nodes.push({ id: flow.value.id, w, h: SIZE.input, input: flow, tie: flow.shared ? 1 : 0, light: true });
+    const label = { w: context.measure(inputLabel(flow.value), true) + 18, h: SIZE.input };
+    nodes.push({ id: flow.value.id, ...withPictures(label, flow.value.id, context), input: flow, tie: flow.shared ? 1 : 0, light: true });
   }
   for (const [id, pin] of portsOf(edges)) {
     nodes.push({ id, w: 2, h: 0, pin, port: true, tie: side.has(id.slice(3)) ? -2 : 0 });
@@ -66,12 +70,32 @@ function portOffset(box, direction, edge) {
   return box ? box.ports[direction].get(edge.value.id) ?? null : null;
 }
 
-function sizeOf(item, { look, measure }) {
+function sizeOf(item, context) {
+  return withPictures(sizeOfLabel(item, context), item.id, context);
+}
+
+// A box with its pictures below the label: the value, and the gradient beside it.
+function withPictures(box, id, { doc, opened }) {
+  const value = valueOfBox(doc, id);
+  const picture = thumbnailSize(value);
+  if (!picture) {
+    return box;
+  }
+  const numbers = id === opened ? numbersSize(value, picture) : null;
+  if (numbers) {
+    return { ...box, w: Math.max(box.w, numbers.all + 14), h: box.h + numbers.allHeight + APART, label: box.h, picture: numbers };
+  }
+  const width = value.has_gradient ? 2 * picture.width + APART : picture.width;
+  return { ...box, w: Math.max(box.w, width + (box.round ? 0 : 14)), h: box.h + picture.height + APART + (box.round ? 1 : 3),
+           label: box.h, picture: { ...picture, all: width } };
+}
+
+function sizeOfLabel(item, { look, measure }) {
   if (look.group(item.id)) {
     return { w: Math.max(110, measure(item.label) + 44), h: SIZE.group };
   }
   if (isRound(item)) {
-    return { w: SIZE.round, h: SIZE.round, round: true };
+    return { w: SIZE.round, h: SIZE.round, round: SIZE.round };
   }
   if (item.kind === "reshape" || item.kind === "select") {
     return { w: measure(item.label, true) + 16, h: SIZE.small };
@@ -101,7 +125,8 @@ function assemble(group, context, { nodes, placed, inner, sideEdges, side }) {
       lines.push(...box.lines);
       fans.push(...box.fans);
     } else if (!node.port) {
-      boxes.push({ id: node.id, x, y: node.y, w: node.w, h: node.h, parent: group, type: typeOf(node, look) });
+      const { y, w, h, label = h, picture = null } = node;
+      boxes.push({ id: node.id, x, y, w, h, label, picture, parent: group, type: typeOf(node, look) });
     }
   }
   for (const edge of sideEdges) {

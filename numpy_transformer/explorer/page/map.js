@@ -1,38 +1,43 @@
 // The map: the computation graph as nested boxes. This file folds and unfolds, chooses, scrolls and scales; map_draw.js makes the
 // elements (once for each set of folded groups), and map_step.js shows a step on them.
 
-import { button, h, replace } from "explorer/dom";
+import { h, replace } from "explorer/dom";
 import { layOut } from "explorer/layout";
 import { lookup } from "explorer/lookup";
 import { drawMap, legend, measure } from "explorer/map_draw";
 import { handleKey } from "explorer/map_keys";
+import { drawPath } from "explorer/map_path";
 import { showStep } from "explorer/map_step";
 import { gradientRef } from "explorer/refs";
 import { t } from "explorer/strings";
+import { onPath, shownPath } from "explorer/shown_path";
 import { saveButton } from "explorer/svg_export";
+import { paint } from "explorer/thumbnails";
+import { LEVELS, foldedAt, zoomControl } from "explorer/zoom";
 
 const NARROW = "(max-width: 899px)";          // one area at a time (style.css)
 
 export function start(root, app) {
   const { state } = app;
-  const view = { folded: new Set(), opened: new Set(), scene: null, nodes: new Map(), svg: null, focus: null, whole: false };
+  const view = { folded: new Set(), opened: new Set(), scene: null, nodes: new Map(), svg: null, focus: null, level: 1 };
   const stage = h("div", { class: "stage" });
+  const still = window.matchMedia("(prefers-reduced-motion: reduce)");
   const follow = h("input", { type: "checkbox", id: "follow", checked: true });
-  const whole = button(t("map.whole"), () => showWhole(!view.whole), { id: "map-whole", "aria-pressed": "false" });
-  const wide = button(t("map.wide"), () => showWide(!document.body.hasAttribute("data-wide-map")),
-    { id: "map-wide", "aria-pressed": "false" });
+  const common = h("input", { type: "checkbox", id: "common", checked: state.get().common,
+    onchange: () => state.update({ common: common.checked }, { replace: true }) });
+  const zoom = zoomControl(stage, (level) => zoomTo(level));
   replace(root,
-    h("div", { class: "tools" },
-      button(t("map.fold"), () => foldAll(true), { id: "fold-all", label: t("map.fold.help") }),
-      button(t("map.unfold"), () => foldAll(false), { id: "unfold-all", label: t("map.unfold.help") }),
-      whole, wide, h("label", { class: "check", title: t("map.follow.help") }, follow, t("map.follow")),
-      saveButton(t("map.name"), () => view.svg)),
-    stage, legend());
+    h("div", { class: "tools" }, zoom.element,
+      h("label", { class: "check", title: t("map.common.help") }, common, t("map.common")),
+      h("label", { class: "check", title: t("map.follow.help") }, follow, t("map.follow"))),
+    stage, legend(saveButton(t("map.name"), () => view.svg)));
 
-  function foldAll(folded) {
-    view.folded = new Set(folded ? state.get().doc.groups.map((group) => group.id) : []);
+  function zoomTo(level) {
+    view.level = level;
+    view.folded = foldedAt(state.get().doc, level);
     view.opened.clear();
     draw();
+    scrollTo(visible(state.get().op ?? ""));
   }
 
   function toggle(id) {
@@ -43,17 +48,6 @@ export function start(root, app) {
     view.focus = id;
     draw();
     focusOn(id);
-  }
-
-  function showWhole(on) {
-    view.whole = on;
-    whole.setAttribute("aria-pressed", String(on));
-    fit();
-  }
-
-  function showWide(on) {
-    document.body.toggleAttribute("data-wide-map", on);
-    wide.setAttribute("aria-pressed", String(on));
   }
 
   // At first, groups unfold from the outside in, as long as the map fits its place.
@@ -96,16 +90,28 @@ export function start(root, app) {
   }
 
   function draw() {
-    const { doc } = state.get();
-    view.scene = layOut(doc, view.folded, measure);
+    const { doc, op } = state.get();
+    const numbers = LEVELS[view.level] === "numbers" && op ? visible(op) : null;
+    view.scene = layOut(doc, view.folded, measure, numbers);
+    view.numbersOf = numbers;
     Object.assign(view, drawMap(view.scene, doc, view.folded));
     replace(stage, view.svg);
     fit();
     step();
+    trace(false);
+  }
+
+  // The path of the chosen number, along which it travels once it has been chosen.
+  function trace(play) {
+    const start = drawPath(view, state.get().doc, shownPath().places, visible);
+    if (play && !still.matches) {
+      start();
+    }
   }
 
   function step() {
-    const chosen = showStep(view, state.get(), visible);
+    const chosen = showStep(view, app, visible);
+    paint(view.svg, app);
     setFocus(view.nodes.has(view.focus) ? view.focus : chosen ?? view.scene.boxes[0]?.id);
   }
 
@@ -115,9 +121,6 @@ export function start(root, app) {
     const [least, natural, most] = state.get().large ? [2, 2, 2.4] : [0.8, 1, 1.15];      // large: no text below 24 px
     let scale = Math.min(most, Math.max(least, room.w / width));
     scale = Math.max(Math.min(scale, natural), Math.min(scale, room.h / height));         // above natural only if all of it fits
-    if (view.whole) {
-      scale = Math.min(scale, room.h / height, room.w / width);
-    }
     view.svg.setAttribute("width", width * scale);
     view.svg.setAttribute("height", height * scale);
   }
@@ -154,7 +157,7 @@ export function start(root, app) {
 
   function scrollTo(id) {
     const found = view.nodes.get(id);
-    if (!found || view.whole) {
+    if (!found) {
       return;
     }
     const box = found.element.getBoundingClientRect();
@@ -170,7 +173,10 @@ export function start(root, app) {
   };
   stage.addEventListener("click", (event) => {
     const fan = event.target.closest(".fan");
-    if (fan) {
+    const cell = event.target.closest(".map-cell");
+    if (cell) {
+      state.update({ ref: cell.dataset.ref, index: cell.dataset.cell.split(",").filter(Boolean).map(Number) });
+    } else if (fan) {
       state.update({ ref: gradientRef(fan.dataset.fan), view: "component" });
     } else if (idAt(event)) {
       choose(idAt(event), event.target.closest("[data-parameter]")?.dataset.parameter);
@@ -183,7 +189,9 @@ export function start(root, app) {
     }
   });
 
+  onPath(({ play }) => trace(play));
   foldToFit();
+  zoom.show(view.level);
   if (state.get().op) {
     reveal(state.get().op, true);
   }
@@ -199,10 +207,13 @@ export function start(root, app) {
       const known = new Set(before.doc.groups.map((group) => group.id));
       now.doc.groups.filter((group) => !known.has(group.id)).forEach((group) => view.folded.add(group.id));
       draw();
-    } else if (now.large !== before.large) {
+    } else if (now.large !== before.large || now.theme !== before.theme || now.common !== before.common) {
+      common.checked = now.common;
       draw();
     } else if (now.op !== before.op || now.at !== before.at) {
       if (now.op && (!now.stepped || follow.checked) && reveal(now.op, !now.stepped)) {
+        draw();
+      } else if (LEVELS[view.level] === "numbers" && visible(now.op ?? "") !== view.numbersOf) {
         draw();
       } else {
         step();

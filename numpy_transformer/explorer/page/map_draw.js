@@ -6,6 +6,7 @@ import { formatShape } from "explorer/format";
 import { lookup } from "explorer/lookup";
 import { linePath } from "explorer/map_lines";
 import { t } from "explorer/strings";
+import { thumbnailPlaces, valueOfBox } from "explorer/thumbnails";
 
 const MARKS = 3;             // parameters shown as small squares on a box
 
@@ -14,7 +15,7 @@ export function drawMap(scene, doc, folded) {
   const look = lookup(doc);
   const nodes = new Map();
   const draw = (box) => {
-    const element = box.type === "frame" ? frame(box, look) : node(box, look);
+    const element = box.type === "frame" ? frame(box, look) : node(box, look, doc);
     const group = look.group(box.id);
     element.setAttribute("role", "treeitem");
     element.setAttribute("tabindex", -1);
@@ -40,30 +41,35 @@ function frame(box, look) {
     s("text", { x: box.titleX, y: 17 }, sign("▾ "), look.group(box.id).label));
 }
 
-function node(box, look) {
+function node(box, look, doc) {
   const item = look.node(box.id);
   const value = item ? null : look.value(box.id);
   const kind = item?.kind ?? box.type;
-  const markAt = (i) => (box.type === "round" ? box.w + 3 + 9 * i : box.w - 11 - 9 * i);
+  const markAt = (i) => (box.type === "round" ? box.w / 2 + high / 2 + 3 + 9 * i : box.w - 11 - 9 * i);
+  const { label: high } = box;
   const marks = Object.entries(item?.parameters ?? {}).slice(0, MARKS).map(([name, id], i) => s("rect", {
-    class: "parameter", "data-parameter": id, x: markAt(i), y: box.h / 2 - 3, width: 6, height: 6,
+    class: "parameter", "data-parameter": id, x: markAt(i), y: high / 2 - 3, width: 6, height: 6,
   }, s("title", {}, name)));
   const middle = box.type === "round" ? box.w / 2 : (box.w - 9 * marks.length) / 2;
   return s("g", { class: `node ${box.type} kind-${kind.replace(/\s+/g, "-")}`, "data-op": item ? box.id : null,
                   "data-value-id": item ? null : box.id, transform: `translate(${box.x} ${box.y})` },
     value && s("title", {}, value.title), shape(box),
     box.type === "group" && s("rect", { class: "progress", width: 4, height: box.h - 2, x: 1, y: 1, rx: 2 }),
-    s("text", { x: middle, y: box.h / 2, "dominant-baseline": "central", "text-anchor": "middle" },
+    s("text", { x: middle, y: high / 2 + (box.picture && box.type !== "round" ? 1 : 0), "dominant-baseline": "central", "text-anchor": "middle" },
       box.type === "group" && sign("▸ "), label(box, item, value),
       box.type === "op" && hasMask(item) && s("tspan", { class: "mask", dx: 6 }, t("map.mask"))),
-    marks);
+    marks, box.picture && pictures(box, value ?? valueOfBox(doc, box.id)));
+}
+
+function pictures(box, value) {
+  return thumbnailPlaces(value, box.picture, (box.w - box.picture.all) / 2, box.label + (box.type === "round" ? 3 : 0));
 }
 
 function shape(box) {
   if (box.type === "round") {
-    return s("circle", { class: "shape", cx: box.w / 2, cy: box.h / 2, r: box.w / 2 - 1 });
+    return s("circle", { class: "shape", cx: box.w / 2, cy: box.label / 2, r: box.label / 2 - 1 });
   }
-  return s("rect", { class: "shape", width: box.w, height: box.h, rx: box.type === "input" ? box.h / 2 : 6 });
+  return s("rect", { class: "shape", width: box.w, height: box.h, rx: box.type === "input" && !box.picture ? box.h / 2 : 6 });
 }
 
 function label(box, item, value) {
@@ -79,8 +85,8 @@ function sign(text) {
 
 function drawLine(line, look) {
   const value = look.value(line.value);
-  line.element = s("path", { class: "line", d: linePath(line), "data-line": line.value },
-    s("title", {}, `${value.title}: ${formatShape(value.shape)}`));
+  line.element = s("path", { class: "line", d: linePath(line), "data-line": line.value,
+    "data-title": `${value.title}: ${formatShape(value.shape)}` }, s("title"));
   return line.element;
 }
 
@@ -103,11 +109,11 @@ function markers() {
   }, s("path", { d: "M0 0.5 8 4 0 7.5Z" }))));
 }
 
-export function legend() {
+export function legend(save) {
   return h("div", { class: "legend note" },
     h("span", { class: "key forward" }, t("map.legend.forward")), h("span", { class: "key backward" }, t("map.legend.backward")),
     h("span", { class: "key mark" }, t("map.legend.parameter")),
-    h("span", { class: "key mark full" }, t("map.legend.with_gradient")), h("span", {}, t("map.legend.dropout")));
+    h("span", { class: "key mark full" }, t("map.legend.with_gradient")), h("span", { class: "key width" }, t("map.legend.width")), h("span", {}, t("map.legend.dropout")), save);
 }
 
 let canvas = null;

@@ -63,15 +63,17 @@ function assignTracks(lines) {
 export function route(line, layers) {
   const { a, b } = line;
   const x1 = a.x + line.aDx;
-  const x2 = b.x + (line.bDx ?? (Math.sign(a.x - b.x) * b.w) / 4);
+  const x2 = b.x + (line.bDx ?? (Math.sign(a.x - b.x) * (b.round || b.w)) / 4);
   const y1 = a.bend ? a.rowTop : a.y + a.h;
   const y2 = b.bend ? b.rowTop : b.y;
-  if ((b.round && Math.abs(x1 - x2) > b.w) || (line.minor && !b.bend && Math.abs(x1 - b.x) > b.w / 2 + 4)) {
+  const half = (b.round ? b.round : b.w) / 2;
+  if ((b.round && Math.abs(x1 - x2) > b.round) || (line.minor && !b.bend && Math.abs(x1 - b.x) > b.w / 2 + 4)) {
     const clear = layers[b.layer].every((node) => node === b || node.value === line.value
       || Math.max(x1, b.x) < node.x - node.w / 2 - 4 || Math.min(x1, b.x) > node.x + node.w / 2 + 4);
     if (clear) {
-      const side = b.x + Math.sign(x1 - b.x) * b.w / 2;
-      return [[x1, y1], [x1, b.y + b.h / 2], [side, b.y + b.h / 2]];
+      const side = b.x + Math.sign(x1 - b.x) * half;
+      const middle = b.y + (b.round ? half : b.h / 2);
+      return [[x1, y1], [x1, middle], [side, middle]];
     }
   }
   if (!bent(line)) {

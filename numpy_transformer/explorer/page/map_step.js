@@ -3,11 +3,16 @@
 import { isRound } from "explorer/flows";
 import { lookup } from "explorer/lookup";
 import { lineClasses } from "explorer/map_lines";
+import { formatNumber } from "explorer/format";
+import { largestNorm, normOf } from "explorer/norms";
 import { progressAt } from "explorer/progress";
 import { t } from "explorer/strings";
 
+const DECADES = 3;           // of norms that the width of a line tells apart
+
 // visible(id): the box that stands for an op, which is a folded group around it or its own.
-export function showStep({ scene, nodes }, { doc, at, op }, visible) {
+export function showStep({ scene, nodes }, { state, store }, visible) {
+  const { doc, at, op } = state.get();
   const look = lookup(doc);
   const progress = progressAt(doc, at);
   const shown = { chosen: op ? visible(op) : null, running: progress.now ? visible(progress.now) : null };
@@ -21,6 +26,7 @@ export function showStep({ scene, nodes }, { doc, at, op }, visible) {
   }
   for (const line of scene.lines) {
     setClasses(line.element, lineClasses(line, progress, look));
+    showNorm(line, doc, store, progress);
   }
   for (const fan of scene.fans) {
     showFan(fan, progress, look);
@@ -48,6 +54,18 @@ function showNode(id, element, { look, progress, parts, chosen, running }) {
     mark.classList.toggle("has-gradient", reached);
     mark.classList.toggle("moved", progress.phase === "optimizer");
   }
+}
+
+// Backward, a line is as wide as the norm of the gradient that flows along it is large: from a thousandth of the largest one on.
+function showNorm({ element, value, consumers }, doc, store, progress) {
+  const senders = [...consumers].filter((op) => progress.done.backward.has(op));
+  const norm = progress.phase === "forward" ? 0 : normOf(doc, store, value, senders);
+  element.style.setProperty("--width", norm > 0 ? String(widthOf(norm / largestNorm(doc, store))) : "");
+  element.querySelector("title").textContent = [element.dataset.title, norm > 0 && t("map.norm", { norm: formatNumber(norm) })].filter(Boolean).join(", ");
+}
+
+function widthOf(share) {
+  return 1 + 5 * Math.max(0, Math.min(1, 1 + Math.log10(share) / DECADES));
 }
 
 // Forward a value is copied at a fan; backward its gradients meet there and are added.

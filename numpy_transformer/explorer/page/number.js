@@ -6,12 +6,15 @@ import { formatNumber, fullNumber } from "explorer/format";
 import { t } from "explorer/strings";
 import { derivationOf } from "explorer/derivation";
 import { addressOf, follow, numberLink, opLink } from "explorer/links";
+import { exists } from "explorer/existing";
 import { light } from "explorer/highlighted_cells";
 import { lookup } from "explorer/lookup";
 import { isNoise, largestGradient, largestIn } from "explorer/noise";
 import { isSum, nameInPanel, originOf } from "explorer/number_origin";
 import { onward } from "explorer/uses_of_number";
 import { gradientRef, indexText, isGradient, parseRef, shortName, valueOf } from "explorer/refs";
+import { pathList, pathOf } from "explorer/path_list";
+import { showPath } from "explorer/shown_path";
 import { singleKey } from "explorer/single_key";
 import { symbolText } from "explorer/symbols";
 
@@ -20,6 +23,7 @@ const SMALLEST_TYPE = 0.7; // of the panel's
 export function start(root, app) {
   const { state } = app;
   let turn = 0;
+  let first = true; // a page that opens at a number is quiet
 
   async function draw(now) {
     turn += 1;
@@ -32,9 +36,15 @@ export function start(root, app) {
     const heading = root.querySelector("h2");
     if (focused && heading) heading.focus();
     root.parentElement.scrollTop = 0; // a new number is read from its name, however far down the last one was read
+    showPath([], false);
     if (!content.index) return;
     const onwards = await onwardList(app, now.ref, content.index).catch(() => null); // the search takes longer
     if (mine === turn && onwards) root.append(onwards);
+    const path = await pathOf(app, now.ref, content.index).catch(() => []);
+    if (mine !== turn || !path.length) return;
+    root.append(pathList(app, path));
+    showPath(path, !now.stepped && !first);
+    first = false;
   }
 
   root.addEventListener("keydown", (event) => {
@@ -49,8 +59,14 @@ export function start(root, app) {
       now.op !== before.op ||
       String(now.index) !== String(before.index) ||
       now.doc !== before.doc;
-    if (moved) draw(now);
+    if (moved || known(now) !== known(before)) draw(now);
   });
+}
+
+// Whether backward has reached the chosen number, whose path then can be seen.
+function known({ doc, ref, at }) {
+  const value = doc && ref ? parseRef(ref).value : null;
+  return Boolean(value) && exists({ doc, at }, gradientRef(value));
 }
 
 // A formula that is wider than the panel is set smaller; one that is far too wide scrolls.
