@@ -15,12 +15,12 @@ from ..layers.blocks import Block
 from ..module import Module
 from ..training import SGD, Adam
 from . import switches
-from .possibilities import bugs_of, possibilities, sublayers_of
+from .possibilities import bugs_of, sublayers_of
 from .wording import sentence
 
 OPTIMIZERS = {"sgd": SGD, "adam": Adam}
 FIELDS = {"text": {"text", "target"}, "weight": {"value", "index", "number"},
-          "off": {"what", "group", "head", "sublayer"}, "bug": {"name"}, "step": {"optimizer", "lr"}}
+          "off": {"what", "group", "head", "sublayer"}, "bug": {"name"}, "step": {"optimizer", "lr"}, "model": {"name"}}
 
 
 @dataclass
@@ -152,6 +152,14 @@ def check_residual(block, edit):
     return (sublayer,)
 
 
+def edit_model(example, edited, edit):
+    """Takes another model for the same text: the variant of this name, as it was trained. Earlier changes are those of the other."""
+    name = edit.get("name")
+    if not isinstance(name, str) or name not in example.variants:
+        raise ValueError(sentence("errors.edits.model", name=shown(name), similar=similar(name, example.variants)))
+    edited.model = copy.deepcopy(example.variant(name)).astype(np.float64)
+
+
 def edit_bug(example, edited, edit):
     """Plants a bug of the zoo in the model or in the loss."""
     from .. import zoo
@@ -220,8 +228,7 @@ def hands_on_entry(example, edited, edits):
     shown_text = example.text if edited.text is None else edited.text
     shown_target = example.target if edited.text is None and edited.target is None else edited.target
     return {"edits": [dict(edit) for edit in edits], "text": shown_text, "target": shown_target or "",
-            "moved": list(edited.moved), "losses": list(edited.losses), "loss_before": edited.loss_before,
-            **possibilities(example)}
+            "moved": list(edited.moved), "losses": list(edited.losses), "loss_before": edited.loss_before}
 
 
 def check_number(number, what, largest):
@@ -245,7 +252,7 @@ def shown(value):
 
 
 ZOO = f"{__package__.rpartition('.')[0]}.zoo"
-EDITS = {"text": edit_text, "weight": edit_weight, "off": edit_off, "bug": edit_bug, "step": edit_step}
+EDITS = {"text": edit_text, "model": edit_model, "weight": edit_weight, "off": edit_off, "bug": edit_bug, "step": edit_step}
 PARTS = {"head": MultiHeadAttention, "mask": MultiHeadAttention, "scale": MultiHeadAttention, "block": Block,
          "residual": Block}
 SWITCHES = {"head": switches.switch_head_off, "mask": switches.switch_mask_off, "scale": switches.switch_scale_off,

@@ -28,10 +28,12 @@ class Example:
         answer : function that returns the right target of a text, or None if it knows none
 
     Attributes: these, and `criterion`, and `kind`, as in `train KIND`, and `command`, which opens the explorer on this model.
+    `variants` are other models for the same texts.
     """
 
     kind = None
     command = COMMAND
+    variants = {}                               # {name: function that returns another model for the same texts}
 
     def __init__(self, model, tokenizers, text, target=None, *, title, labels=None, reader=None, words=None,
                  answer=None):
@@ -47,6 +49,13 @@ class Example:
 
     def __repr__(self):
         return f"{type(self).__name__}({self.title!r}, {self.model!r})"
+
+    def variant(self, name):
+        """Returns the variant of this name, which is made once."""
+        made = vars(self).setdefault("made", {})
+        if name not in made:
+            made[name] = self.variants[name]().eval()
+        return made[name]
 
     def read(self, text=None, target=None):
         """Returns (inputs, targets, tokens): the model's arguments, the loss's, and "tokens" of the document.

@@ -34,13 +34,13 @@ class Place:
     @property
     def sentence(self):
         """What to look at, for the terminal."""
-        return sentence(f"step.place.{self.lesson}")
+        return sentence(f"stories.lesson.{self.lesson}.question")
 
     def address(self, document):
         """Returns what stands after the # in the page's address."""
         step = document["steps"].index({"phase": self.phase, "op": self.op})
         return urlencode({"op": self.op, "ref": self.ref, "cell": ",".join(map(str, self.cell)), "t": step,
-                          "view": self.view})
+                          "view": self.view, "story": f"lesson-{self.lesson}.0"})
 
 
 PLACES = {place.lesson: place for place in (

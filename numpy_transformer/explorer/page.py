@@ -113,7 +113,8 @@ def language():
 
 def page_texts():
     """Returns {SECTION.KEY: text} of all texts of the page in the chosen language."""
-    return {f"{section}.{key}": text for section, texts in texts_of("explorer/page").items() for key, text in texts.items()}
+    return {f"{section}.{key}": text for name in ("page", "stories") for section, texts in texts_of(f"explorer/{name}").items()
+            for key, text in texts.items()}
 
 
 def hash_of(script):

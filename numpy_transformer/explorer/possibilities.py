@@ -10,6 +10,7 @@ from ..layers.blocks import Block, CrossBlock
 from ..module import Module
 from ..texts import texts_of
 from .naming import spoken
+from .wording import sentence
 
 LARGEST_TRIED = 100_000                         # parameters of a model in which every bug is tried before it is offered
 
@@ -20,7 +21,7 @@ def possibilities(example):
     They are found once, and kept with the example.
     """
     if "possibilities" not in vars(example):
-        example.possibilities = {"can": switchable(example), "bugs": [bug_entry(bug) for bug in tried_bugs(example)]}
+        example.possibilities = {"can": switchable(example), "bugs": [bug_entry(*found) for found in tried_bugs(example)]}
     return example.possibilities
 
 
@@ -31,7 +32,8 @@ def switchable(example):
     attentions = [(name, part) for name, part in parts if isinstance(part, MultiHeadAttention)]
     blocks = [(name, part) for name, part in parts if isinstance(part, Block)]
     masked = masked_attentions(example, attentions)
-    return {"heads": [{"group": name, "title": title_of(name), "count": part.num_heads} for name, part in attentions],
+    return {"models": [{"name": name, "title": variant_title(name)} for name in example.variants],
+            "heads": [{"group": name, "title": title_of(name), "count": part.num_heads} for name, part in attentions],
             "blocks": [{"group": name, "title": title_of(name)} for name, _ in blocks],
             "masks": [{"group": name, "title": title_of(name)} for name, part in attentions if name in masked],
             "scales": [{"group": name, "title": title_of(name)} for name, part in attentions
@@ -39,6 +41,12 @@ def switchable(example):
                        and not isinstance(part.attention, UnscaledAttention)],
             "residuals": [{"group": name, "sublayer": sublayer, "title": f"{title_of(name)}, {spoken(spaced(sublayer))}"}
                           for name, part in blocks for sublayer in sublayers_of(part)]}
+
+
+def variant_title(name):
+    if name.endswith("-norm"):
+        return sentence(f"step.variant.{name}")
+    return sentence("step.variant.decoder") if name == "decoder" else sentence("step.variant.architecture", name=name)
 
 
 def masked_attentions(example, attentions):
@@ -95,14 +103,15 @@ def bugs_of(model, criterion):
 
 
 def tried_bugs(example):
-    """Returns the bugs that can run in the example's model and that change its step."""
+    """Returns the bugs that can run in the example's model and that change its step, each with its effect if it was tried."""
     model, criterion = copy.deepcopy((example.model, example.criterion))
     bugs = bugs_of(model, criterion)
     if not isinstance(model, Module) or model.num_parameters() > LARGEST_TRIED:
-        return [bug for bug, _ in bugs.values()]
+        return [(bug, {}) for bug, _ in bugs.values()]
     trial = Trial(model, criterion, *example.read()[:2])
     right = trial.step()
-    return [bug for bug, place in bugs.values() if changes_something(right, trial.step_with(bug, place))]
+    tried = [(bug, trial.step_with(bug, place)) for bug, place in bugs.values()]
+    return [(bug, effect_of(right, wrong)) for bug, wrong in tried if changes_something(right, wrong)]
 
 
 class Trial:
@@ -148,7 +157,13 @@ def changes_something(right, wrong):
     return not all(np.allclose(a, b, rtol=1e-9, atol=1e-15) for a, b in zip(right, wrong))
 
 
-def bug_entry(bug):
+def effect_of(right, wrong):
+    """Returns what a bug does to a step: the loss with it, and the largest relative change of a weight's gradient."""
+    changes = [np.linalg.norm(b - a) / norm for a, b in zip(right[1:], wrong[1:]) if (norm := np.linalg.norm(a)) > 0]
+    return {"loss": float(wrong[0]), "gradients": float(max(changes, default=0.0))}
+
+
+def bug_entry(bug, effect):
     """Returns an entry of "bugs". The zoo has its English itself; zoo.ini of a language has title and symptom by name."""
     texts = {"title": bug.title, "symptom": bug.symptom, **texts_of("zoo").get(bug.name, {})}
-    return {"name": bug.name, "title": texts["title"], "symptom": texts["symptom"], "topic": bug.topic}
+    return {"name": bug.name, "title": texts["title"], "symptom": texts["symptom"], "topic": bug.topic, **effect}

@@ -8,9 +8,10 @@ import numpy as np
 
 from ..layers import Linear, LoRALinear, MultiHeadAttention
 from ..module import Module, is_parameter, named_parts
-from . import edits as edit, nudge as nudges, predictions
+from . import comparisons, edits as edit, nudge as nudges, predictions
 from .document import encode_array, make_step
 from .formulas import formulas_of, spell
+from .possibilities import possibilities
 from .wording import sentence
 
 KEPT = 4                                        # documents that are kept, besides the step without edits
@@ -61,6 +62,8 @@ class Session:
         key = json.dumps(edits, sort_keys=True)
         id = f"step-{hashlib.sha256(key.encode()).hexdigest()[:12]}" if edits else "step-0"
         document = self.computed(id, edits)[1]
+        if not edits and self.can_edit:
+            document["comparisons"] = comparisons.comparisons(self)         # they ask for documents themselves
         self.edits[id] = edits
         self.edits.move_to_end(id)
         while len(self.edits) > REMEMBERED:
@@ -87,7 +90,11 @@ class Session:
         if edits:
             step = self.record(id, edited.model, edited.criterion, edited.inputs, edited.targets, edited.tokens)
             proof = None
-        return step, step_document(step, LARGEST_LIVE) | {"hands_on": edited.hands_on, "proof": proof}
+        return step, step_document(step, LARGEST_LIVE) | {"hands_on": edited.hands_on | self.possibilities(), "proof": proof}
+
+    def possibilities(self):
+        """Returns what can be switched off, and which bugs can be planted."""
+        return possibilities(self.example)
 
     def prove(self, progress=None):
         """Computes every gradient of the step without edits by finite differences too, if the step is small.
@@ -110,7 +117,19 @@ class Session:
 
         Parameters: megabytes : number; the largest arrays are left out until the others take no more
         """
-        return step_document(self.base, megabytes * 1e6 / BYTES_PER_ENTRY) | {"proof": self.proof}
+        document = step_document(self.base, megabytes * 1e6 / BYTES_PER_ENTRY) | {"proof": self.proof}
+        if total_size(self.base) > LARGEST_PROOF:
+            return document
+        found = comparisons.comparisons(self)
+        return document | {"comparisons": found, "variants": [self.packed(document, one["edits"]) for one in found]}
+
+    def packed(self, base, edits):
+        """Returns an entry of "variants": a step after some edits, for a page without a server."""
+        document = self.document(edits)
+        names = {edit.get("name") for edit in edits}
+        hands = document["hands_on"]
+        hands |= {name: [one for one in hands[name] if one["name"] in names] for name in ("bugs",)}
+        return {"edits": edits, "data": comparisons.packed(base, document | {"hands_on": hands})}
 
     def step(self, document):
         """Returns the step of a document by its id."""

@@ -17,6 +17,7 @@ from ..argument_checks import check_choice
 from ..data import MixedTokenizer, TextReader, frame, pad
 from ..data.batches import IGNORE
 from ..layers import CrossEntropyLoss
+from ..layers.blocks import Block
 from ..models import CausalLanguageModel, EncoderDecoder, MaskedLanguageModel, SequenceClassifier
 from ..models.current_models import DECODERS
 from ..training import Adam, CosineSchedule
@@ -35,7 +36,7 @@ KINDS = tuple(STEPS)
 ARCHITECTURES = tuple(DECODERS)                 # kinds as well: a decoder with the architecture of a current model
 
 
-def tiny(kind="decoder", seed=1, train=True, progress=None):
+def tiny(kind="decoder", seed=1, train=True, progress=None, norm=None):
     """Returns the Example of a tiny model: "decoder", "encoder", "encoder-decoder", "classifier", or a decoder with the
     architecture of a current model, such as "qwen3".
 
@@ -44,16 +45,30 @@ def tiny(kind="decoder", seed=1, train=True, progress=None):
         seed : int, of the initial weights and of the training sentences
         train : bool; False leaves the weights random
         progress : object with advance(), called steps_of(kind) times during training, or None
+        norm : "pre" or "post", where the norms of each block stand; None: where they usually do. Only for KINDS
     Raises: ValueError for another kind.
     """
     check_choice("kind", kind, KINDS + ARCHITECTURES)
     rng = np.random.default_rng([seed, 1])
-    example, draw_data = make_decoder(rng, kind) if kind in ARCHITECTURES else MAKERS[kind](rng)
+    placed = {} if norm is None else {"norm": norm}
+    example, draw_data = make_architecture(rng, kind) if kind in ARCHITECTURES else MAKERS[kind](rng, **placed)
+    example.variants = variants_of(example, kind, seed, train)
     example.command = command_of(kind, seed, train)
     if train:
         data = draw_data(np.random.default_rng([seed, 3]))
         fit(example, data, steps_of(kind), RATES.get(kind, RATES["decoder"]), np.random.default_rng([seed, 2]), progress)
     return example
+
+
+def variants_of(example, kind, seed, train):
+    """Returns {name: function that returns a model}: other models that read the same texts, made and trained when they are asked for."""
+    kinds = ("decoder", *ARCHITECTURES) if kind in ("decoder", *ARCHITECTURES) else ()
+    variants = {other: lambda other=other: tiny(other, seed, train).model for other in kinds if other != kind}
+    if kind in KINDS:
+        block = next(part for _, part in example.model.named_modules() if isinstance(part, Block))
+        other = "post" if block.pre_norm else "pre"
+        variants[f"{other}-norm"] = lambda: tiny(kind, seed, train, norm=other).model
+    return variants
 
 
 def command_of(kind, seed, train):
@@ -107,17 +122,22 @@ def padded(rows, value):
     return array
 
 
-def make_decoder(rng, architecture=None):
+def make_decoder(rng, norm="pre"):
+    model = CausalLanguageModel(len(languages.AGREEMENT_WORDS), num_layers=2, max_len=12, norm=norm, init="xavier", rng=rng, **SIZES)
+    return with_agreement(model, sentence("step.model.decoder"))
+
+
+def make_architecture(rng, name):
+    from ..pretrained import preset  # only these models need it
+
+    model = preset(name, vocab_size=len(languages.AGREEMENT_WORDS), num_layers=2, max_len=12, rng=rng, **SIZES)
+    return with_agreement(model, sentence("step.model.architecture", name=name))
+
+
+def with_agreement(model, title):
+    """Returns the Example of a decoder that reads sentences whose verb agrees with its subject, and the function that draws them."""
     words = languages.AGREEMENT_WORDS
     tokenizer = word_tokenizer(words)
-    title = sentence("step.model.decoder")
-    if architecture is None:
-        model = CausalLanguageModel(len(words), num_layers=2, max_len=12, init="xavier", rng=rng, **SIZES)
-    else:
-        from ..pretrained import preset  # only these models need it
-
-        model = preset(architecture, vocab_size=len(words), num_layers=2, max_len=12, rng=rng, **SIZES)
-        title = sentence("step.model.architecture", name=architecture)
     example = LanguageModelExample(model, [tokenizer], "the cats near the dog sleep", title=title, words=words)
 
     def draw_data(rng):
@@ -127,10 +147,11 @@ def make_decoder(rng, architecture=None):
     return example, draw_data
 
 
-def make_encoder(rng):
+def make_encoder(rng, norm="post"):
     words = languages.AGREEMENT_WORDS[:-1]      # without the period
     reader = TextReader(word_tokenizer(words), 14)
-    model = MaskedLanguageModel(reader.vocab_size, num_layers=1, max_len=14, num_segments=0, dropout=0.0, rng=rng, **SIZES)
+    model = MaskedLanguageModel(reader.vocab_size, num_layers=1, max_len=14, num_segments=0, dropout=0.0,
+                                norm=norm, rng=rng, **SIZES)
     example = MaskedWordExample(model, [reader.tokens], "the [MASK] near the dog sleep", "cats",
                                 title=sentence("step.model.encoder"), reader=reader, words=words)
 
@@ -147,12 +168,12 @@ def make_encoder(rng):
     return example, draw_data
 
 
-def make_encoder_decoder(rng):
+def make_encoder_decoder(rng, norm="pre"):
     words = [*languages.TRANSLATION_WORDS, *languages.FRENCH_WORDS]
     tokenizer = word_tokenizer(words)
     size = len(words) + 3                       # and [pad], [begin], [end]
     model = EncoderDecoder(size, size, num_layers=1, dropout=0.0, max_len=8, tie_weights=True, positions="learned",
-                           rng=rng, **SIZES)
+                           norm=norm, rng=rng, **SIZES)
     example = PairsExample(model, [tokenizer] * 2, "the black cow sleeps", title=sentence("step.model.encoder-decoder"),
                            words=words,
                            answer=languages.translate)
@@ -166,11 +187,11 @@ def make_encoder_decoder(rng):
     return example, draw_data
 
 
-def make_classifier(rng):
+def make_classifier(rng, norm="pre"):
     words = languages.OPINION_WORDS
     reader = TextReader(word_tokenizer(words), 14)
     model = SequenceClassifier(reader.vocab_size, num_layers=1, max_len=14, num_classes=2, hidden=8, dropout=0.0,
-                               norm="pre", rng=rng, **SIZES)
+                               norm=norm, rng=rng, **SIZES)
     labels = ["negative", "positive"]
     example = ClassifierExample(model, [reader.tokens], "the film was not dull", title=sentence("step.model.classifier"),
                                 labels=labels, reader=reader, words=words, answer=languages.judge)

@@ -13,6 +13,8 @@ export function writeAddress(state) {
   set("slice", slice.length ? slice.join(",") : null);
   set("large", state.large ? "1" : null);
   set("common", state.common ? "1" : null);
+  set("two", state.two ? "1" : null);
+  set("story", state.story || null);
   return "#" + parts.toString();
 }
 
@@ -35,8 +37,11 @@ export function readAddress(hash) {
   if (slice && result.ref && /^\d+:\d+(,\d+:\d+)*$/.test(slice)) {
     result.slices = { [result.ref]: Object.fromEntries(slice.split(",").map((pair) => pair.split(":").map(Number))) };
   }
-  for (const name of ["large", "common"].filter((each) => parts.has(each))) {
+  for (const name of ["large", "common", "two"].filter((each) => parts.has(each))) {
     result[name] = parts.get(name) === "1";
+  }
+  if (/^[a-z]+(-\d+)?\.\d+$/.test(parts.get("story") ?? "")) {
+    result.story = parts.get("story");
   }
   return result;
 }

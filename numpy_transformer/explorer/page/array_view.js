@@ -73,6 +73,26 @@ export function windowAround(wanted, size, count) {
   return { start, width };
 }
 
+// The index of an entry of the flat array, in C order.
+export function unravel(flat, shape) {
+  const index = [];
+  let rest = flat;
+  for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
+    index.unshift(rest % shape[axis]);
+    rest = Math.floor(rest / shape[axis]);
+  }
+  return index;
+}
+
+// The place of the entry that is largest in size, among those that are wanted, in the flat array.
+export function largestAt(data, wanted = () => true) {
+  let best = -1;
+  data.forEach((number, flat) => {
+    if (wanted(flat) && (best < 0 || Math.abs(number) > Math.abs(data[best]))) best = flat;
+  });
+  return Math.max(0, best);
+}
+
 // "token" and "token" cannot be told apart in a menu; such twins get their number.
 export function axisTitles(axes) {
   return axes.map((axis, i) => {

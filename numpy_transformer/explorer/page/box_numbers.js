@@ -1,6 +1,7 @@
 // The innermost zoom of the map: the chosen box shows its numbers. Each cell is a number that can be chosen.
 
 import { s } from "explorer/dom";
+import { unravel } from "explorer/array_view";
 import { colorOf, cssColor, inkOn } from "explorer/colors";
 import { exists } from "explorer/existing";
 import { shortNumber } from "explorer/format";
@@ -56,14 +57,4 @@ function cellOf({ number, x, y, kind, limit, ref, index }) {
     s("rect", { width: CELL.width - 1, height: CELL.height - 1, fill }),
     s("text", { x: CELL.width / 2, y: CELL.height / 2, "text-anchor": "middle", "dominant-baseline": "central",
       style: { fill: `rgb(${inkOn(color).join(",")})` } }, number === 0 ? "·" : shortNumber(number, limit)));
-}
-
-function unravel(flat, shape) {
-  const index = [];
-  let rest = flat;
-  for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
-    index.unshift(rest % shape[axis]);
-    rest = Math.floor(rest / shape[axis]);
-  }
-  return index;
 }

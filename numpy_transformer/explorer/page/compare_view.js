@@ -4,6 +4,7 @@
 import { h } from "explorer/dom";
 import { axisName, t } from "explorer/strings";
 import { formatNumber } from "explorer/format";
+import { unravel } from "explorer/array_view";
 import { bars } from "explorer/bars";
 import { smallMatrix } from "explorer/small_matrix";
 import { scaleLegend } from "explorer/scale_legend";
@@ -148,15 +149,6 @@ async function sideBySide(app, own, change, { base, latest, op }, draw) {
 function keyed(key, element) {
   element.setAttribute("data-key", key);
   return element;
-}
-
-function unravel(flat, shape) {
-  const index = shape.map(() => 0);
-  for (let axis = shape.length - 1, rest = flat; axis >= 0; axis -= 1) {
-    index[axis] = rest % shape[axis];
-    rest = Math.floor(rest / shape[axis]);
-  }
-  return index;
 }
 
 /** The ranges of rows and columns that are shown: around the largest difference if the array is larger than the window. */

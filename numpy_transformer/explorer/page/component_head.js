@@ -16,7 +16,7 @@ export function componentHead(app, item, isGroup) {
     h("h2", {}, item.label || item.id, nameOfKind(item)),
     place(app, item),
     numbers(item),
-    isGroup ? words(description) : formulas(doc, item, description),
+    isGroup || item.kind === "variables" ? words(description) : formulas(doc, item, description),
   );
 }
 
@@ -66,23 +66,19 @@ function words(description) {
   );
 }
 
-// The same with indices, as the numbers are spelled out.
+// The formulas entry by entry, as the numbers are spelled out, each symbol in the color of its heatmap. Where a class has none,
+// its own words stand there.
 function formulas(doc, item, description) {
   const targets = Object.keys(item.formulas || {});
+  if (!targets.length) return [words(description), h("p", { class: "note" }, t("component.no_formula"))];
+  const written = new Set();
   const list = targets.map((target) => {
     const backward = !item.outputs[target];
     return h(
       "div",
       { class: backward ? "formula is-backward" : "formula is-forward" },
-      formulaView(doc.formulas[item.formulas[target]]),
+      formulaView(doc.formulas[item.formulas[target]], item, written),
     );
   });
-  if (item.kind === "variables") return words(description);
-  const none = h("p", { class: "note" }, t("component.no_formula"));
-  return [
-    words(description),
-    list.length
-      ? h("details", { class: "formulas", open: !description.summary }, h("summary", {}, t("component.formulas")), list)
-      : none,
-  ];
+  return h("div", { class: "formulas" }, list);
 }

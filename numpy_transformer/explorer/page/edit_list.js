@@ -43,6 +43,7 @@ export function editTitle(edit, hands) {
     text: () => t("edit.text", { text: edit.text }),
     weight: () => t("edit.weight", { value: edit.value, index: edit.index.join(", "), number: formatNumber(edit.number) }),
     off: () => t(`edit.off.${edit.what}`, { title: title(edit.group), head: edit.head, sublayer: sublayer(edit.sublayer) }),
+    model: () => t("edit.model", { title: (hands.can?.models ?? []).find(({ name }) => name === edit.name)?.title ?? edit.name }),
     bug: () => t("edit.bug", { title: bug ? bug.title : edit.name }),
     step: () => t("edit.step", { optimizer: t(`edit.optimizer.${edit.optimizer}`), lr: edit.lr }),
   };

@@ -5,7 +5,6 @@ import { editTitle, editing } from "explorer/edit_list";
 import { formatCount, formatNumber } from "explorer/format";
 import { t } from "explorer/strings";
 
-const THEMES = ["auto", "light", "dark"];
 const HALVES = { auto: "M8 2a6 6 0 0 0 0 12z", light: "", dark: "M8 2a6 6 0 0 0 0 12a6 6 0 0 0 0-12z" };
 
 export function start(root, app) {
@@ -142,9 +141,15 @@ function targetsOf(doc) {
   return ((doc.tokens?.targets ?? doc.tokens?.target ?? [])[0] ?? []).filter(Boolean);
 }
 
+// From the system's colors to the other ones, so that the first click changes something, then to the same ones, fixed, and back.
+function followers() {
+  const [own, other] = window.matchMedia("(prefers-color-scheme: dark)").matches ? ["dark", "light"] : ["light", "dark"];
+  return { auto: other, [other]: own, [own]: "auto" };
+}
+
 // One button goes through automatic, light and dark; its name says which of them holds.
 function themeButton({ state }) {
-  const next = () => THEMES[(THEMES.indexOf(state.get().theme) + 1) % THEMES.length];
+  const next = () => followers()[state.get().theme];
   const switcher = button("", () => state.update({ theme: next() }, { replace: true }), { id: "theme", class: "icon" });
   const draw = ({ theme }) => {
     const name = `${t("header.theme")}: ${t(`header.theme.${theme}`)}`;
@@ -166,5 +171,5 @@ function switches(app) {
   const press = (now) => large.setAttribute("aria-pressed", String(Boolean(now.large)));
   press(state.get());
   state.subscribe(press);
-  return h("div", { class: "switches" }, button(t("header.tour"), () => {}, { id: "tour-start" }), large, themeButton(app));
+  return h("div", { class: "switches" }, button(t("header.stories"), () => {}, { id: "stories", "aria-expanded": "false", "aria-controls": "story" }), large, themeButton(app));
 }

@@ -13,14 +13,15 @@ import { start as startNumber } from "explorer/number";
 import { start as startProof } from "explorer/proof";
 import { start as startAttention } from "explorer/attention";
 import { start as startPredictions } from "explorer/predictions";
+import { start as startRanking } from "explorer/ranking";
 import { start as startHandsOn } from "explorer/hands_on";
-import { start as startTour } from "explorer/tour";
+import { start as startStory } from "explorer/story";
 
 const PANELS = [
   ["header", startHeader], ["timeline", startTimeline], ["map", startMap],          // the map takes the height that is left
   ["view-component", startComponent], ["number", startNumber], ["proof", startProof],
-  ["view-attention", startAttention], ["view-predictions", startPredictions], ["view-hands-on", startHandsOn],
-  ["tour", startTour],
+  ["view-attention", startAttention], ["view-predictions", startPredictions], ["view-ranking", startRanking], ["view-hands-on", startHandsOn],
+  ["story", startStory],
 ];
 
 // Variables of a program were not computed by a step: there is no loss, no time line and nothing to predict.

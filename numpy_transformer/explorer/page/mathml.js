@@ -19,21 +19,31 @@ const REDUCTIONS = ["sum", "mean", "max"];
 
 const COMPARISONS = { "<=": "≤", ">=": "≥", "==": "=", "!=": "≠" };
 
-export function formulaToMathML(formula) {
+// Lines that `written` names already are left out: several formulas of an operation may begin with the same intermediate arrays.
+export function formulaToMathML(formula, written = new Set()) {
   const summed = hasSumOverLeadingAxes(formula.body);
+  const isNew = (key) => {
+    const before = written.has(key);
+    written.add(key);
+    return !before;
+  };
   const { index, body } = nameLeadingAxes({ index: formula.index, body: formula.body }, summed);
   const lines = [];
   let node = body;
+  let given = formula.body;
   while (node.let) {
-    lines.push(equation({ entry: node.let, index: node.index }, node.is));
+    if (isNew(JSON.stringify([given.let, given.index, given.is]))) {
+      lines.push(equation({ entry: node.let, index: node.index }, node.is));
+    }
     node = node.in;
+    given = given.in;
   }
   lines.push(equation({ entry: formula.target, index }, node));
-  const numbers = namedNumbers(body);
+  const numbers = namedNumbers(body).filter(([name]) => isNew(`number ${name}`));
   if (numbers.length) {
     lines.push(legend(numbers));
   }
-  if (summed) {
+  if (summed && isNew("rows")) {
     lines.push(h("div", { class: "formula-line formula-numbers" }, h("i", {}, ROW), `: ${t("formula.rows")}`));
   }
   return lines;
@@ -212,7 +222,7 @@ function letters(name) {
   const { d, text, hat } = symbolOf(name);
   const letter = m("mi", text.length > 1 ? { mathvariant: "normal" } : {}, text);
   const whole = hat ? m("mover", { accent: "true" }, letter, m("mo", { stretchy: "false" }, "^")) : letter;
-  return d ? m("mrow", {}, m("mi", { mathvariant: "normal" }, "d"), whole) : whole;
+  return m("mrow", { "data-name": name }, ...(d ? [m("mi", { mathvariant: "normal" }, "d"), whole] : [whole]));
 }
 
 // In a fraction, a sum keeps its size, with what it runs over below it.

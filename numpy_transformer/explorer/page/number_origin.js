@@ -64,7 +64,7 @@ async function fromFormula(app, { op, formula, target }, ref, index, number) {
         ` (${op.class || op.kind})`,
         nameInPanel(app, ref) === target ? "" : t("number.as_its", { name: symbolText(target) }),
       ),
-      h("div", { class: "formula" }, formulaView(formula)),
+      h("div", { class: "formula" }, formulaView(formula, op)),
       h("p", { class: "note" }, t("number.with_numbers")),
       line,
     ],

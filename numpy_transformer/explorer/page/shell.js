@@ -5,7 +5,7 @@ import { lookup } from "explorer/lookup";
 import { shortName, valueOf } from "explorer/refs";
 import { t } from "explorer/strings";
 
-const VIEWS = ["component", "attention", "predictions", "hands-on"];
+const VIEWS = ["component", "attention", "predictions", "ranking", "hands-on"];
 const AREAS = ["map", "panel", "number"];
 
 export function start(body, app) {

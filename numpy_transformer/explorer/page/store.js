@@ -11,6 +11,8 @@
 //                                        does it itself if it has the arrays, which is quicker. store.holds(ref) says so.
 //   store.nudge(value, index, number)    {loss} with one entry of a value set to `number`
 //   store.documentOf(edits)              a document with other edits, which changes nothing on the page
+//   store.can(edits)                     whether the page has, or can ask for, that document
+//   store.comparisons()                  other steps that are worth a look: [{name, title, edits}]
 //   store.edit(edits)                    a new document; sets state.doc, state.base and state.edits
 //
 // A rejected promise carries an Error whose message is one sentence for the reader; the status bar shows it too.
@@ -28,9 +30,13 @@ export function createStore(state) {
   const live = embedded === null;
   const decoded = new WeakMap();         // entry of doc.arrays -> {shape, dtype, data}
   let latest = 0;
+  let given = null;                      // the document without edits
+  let packed = [];                       // of a saved page: other documents, each with the edits that lead to it
 
   async function start() {
     const doc = live ? await ask("api/document", { edits: [] }) : JSON.parse(embedded.textContent);
+    packed = doc.variants ?? [];
+    given = doc;
     state.arrive(doc, doc.hands_on?.edits ?? []);
     return doc;
   }
@@ -101,9 +107,6 @@ export function createStore(state) {
 
   // Only the latest edit counts: an answer that comes after a newer question is dropped.
   async function edit(edits) {
-    if (!live) {
-      throw new Error(t("store.needs_server"));
-    }
     latest += 1;
     const mine = latest;
     state.update({ busy: true }, { replace: true });
@@ -135,8 +138,20 @@ export function createStore(state) {
     return same ? base : documentOf(texts);
   }
 
-  function documentOf(edits) {
-    return ask("api/document", { edits });
+  async function documentOf(edits) {
+    if (live) {
+      return ask("api/document", { edits });
+    }
+    if (!can(edits)) {
+      throw new Error(t("store.needs_server"));
+    }
+    const found = edits.length === 0 ? given : packed.find((one) => same(one.edits, edits));
+    return found === given ? given : (found.unpacked ??= unpack(given, found.data));
+  }
+
+  // Whether the page can show the step after these edits: with a server all that make sense, without one those that were saved.
+  function can(edits) {
+    return live ? Boolean(given?.hands_on) : edits.length === 0 || packed.some((one) => same(one.edits, edits));
   }
 
   async function ask(address, body) {
@@ -165,7 +180,19 @@ export function createStore(state) {
     throw Object.assign(new Error(sentence), { ended });
   }
 
-  return { live, start, info, array, slice: array, spell, holds, nudge, documentOf, edit };
+  return { live, start, info, array, slice: array, spell, holds, nudge, documentOf, can, edit, comparisons: () => given?.comparisons ?? [] };
+}
+
+function same(a, b) {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+// A saved page holds of another step what differs from its own, compressed.
+async function unpack(base, data) {
+  const bytes = new Blob([fromBase64(data)]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const { arrays, without, ...other } = JSON.parse(await new Response(bytes).text());
+  const kept = Object.entries(base.arrays).filter(([ref]) => !without.includes(ref));
+  return { ...base, ...other, arrays: { ...Object.fromEntries(kept), ...arrays } };
 }
 
 // The server's errors are written as on the command line, where they follow the name of the command.

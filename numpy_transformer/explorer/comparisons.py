@@ -1,0 +1,118 @@
+"""Other steps that the page sets beside its own: without a head, after a step of SGD, with a bug, with the other place of the norms.
+
+A live page asks for them by their edits. A saved page of a small model contains them, packed, so that its stories can be read offline.
+"""
+
+import base64
+import json
+import zlib
+
+import numpy as np
+
+from .possibilities import LARGEST_TRIED, title_of
+from .wording import sentence
+
+RATES = (0.3, 0.1, 0.03, 0.01, 0.001)           # the step takes the largest one that lowers the loss
+CLEAR = 0.02                                    # share of the loss by which it must fall
+SAME = 1e-12                                    # relative difference of losses that are the same
+
+
+def comparisons(session):
+    """Returns a list of {"name", "title", "edits"}: "head", "step", "bug" and "norm", as far as this model has them.
+
+    They are found once, and kept with the example. A model that is large, or that cannot be changed, has none.
+    """
+    example = session.example
+    if not session.can_edit or example.model.num_parameters() > LARGEST_TRIED:
+        return []
+    if "comparisons" not in vars(example):
+        found = [find(session) for find in (head, step, bug, norm)]
+        example.comparisons = [entry for entry in found if entry is not None]
+    return example.comparisons
+
+
+def find_comparison(session, what):
+    """Returns the comparison with a name: one of `comparisons`, another model for the same text, or a bug of the zoo that fits.
+
+    Raises: ValueError with the possible names.
+    """
+    known = {entry["name"]: entry for entry in comparisons(session)}
+    if known:
+        possible = session.possibilities()
+        known |= {model["name"]: entry(model["name"], model["title"], {"kind": "model", "name": model["name"]})
+                  for model in possible["can"].get("models", [])}
+        bugs = {one["name"]: entry(one["name"], one["title"], {"kind": "bug", "name": one["name"]}) for one in possible["bugs"]}
+        if what in bugs:
+            return bugs[what]
+    if what not in known:
+        kind = "unknown" if known else "none"
+        raise ValueError(sentence(f"step.comparison.{kind}", what=what, names=", ".join([*known, sentence("step.comparison.any_bug")])))
+    return known[what]
+
+
+def entry(name, title, *edits):
+    return {"name": name, "title": title, "edits": list(edits)}
+
+
+def head(session):
+    """Without the head that looks at another token, and whose target becomes less likely without it.
+
+    It is the head with the largest product of a weight, of a query on a key that is neither its own token nor the first one,
+    and the rise of the loss at that query when the head is switched off.
+    """
+    before = session.base.arrays.get("losses")
+    best, largest = None, 0.0
+    for attention in session.base.shown["attention"]:
+        weights = session.base.arrays[attention["weights"]]
+        group = attention["group"].removesuffix(".attention")
+        titles = [part["title"] for part in session.possibilities()["can"].get("heads", []) if part["group"] == group]
+        for number in range(weights.shape[1] if titles and before is not None else 0):
+            edit = {"kind": "off", "what": "head", "group": group, "head": number}
+            looks = np.triu(np.ones(weights.shape[-2:]), 1) + np.eye(*weights.shape[-2:]) == 0
+            looks[:, 0] = False
+            if before.shape == weights.shape[::2]:          # a loss for each query
+                after = session.step(session.document([edit])["id"]).arrays["losses"]
+                rise = np.nan_to_num(after - before).clip(0)
+                size = float(((weights[:, number] * looks).max(-1) * rise).max())
+                if size > largest:
+                    largest, best = size, entry("head", sentence("step.comparison.head", head=number, title=titles[0]), edit)
+    return best
+
+
+def step(session):
+    """After one step of SGD, with a learning rate at which the loss falls."""
+    for lr in RATES:
+        edit = {"kind": "step", "optimizer": "sgd", "lr": lr}
+        try:
+            loss = session.document([edit])["loss"]
+        except ValueError:                      # it is not finite any more
+            continue
+        if loss < session.base.loss * (1 - CLEAR) or lr == RATES[-1]:
+            return entry("step", sentence("step.comparison.step"), edit)
+    return None
+
+
+def bug(session):
+    """With the bug of the largest wrong gradients among those that leave the loss as it was."""
+    loss = session.base.loss
+    hidden = [one for one in session.possibilities()["bugs"] if abs(one.get("loss", np.inf) - loss) <= SAME * abs(loss)]
+    if not hidden:
+        return None
+    worst = max(hidden, key=lambda one: one["gradients"] if np.isfinite(one["gradients"]) else 0.0)
+    return entry("bug", sentence("step.comparison.bug"), {"kind": "bug", "name": worst["name"]})
+
+
+def norm(session):
+    """With the norms of all blocks at the other place."""
+    name = next((name for name in session.example.variants if name.endswith("-norm")), None)
+    title = next((one["title"] for one in session.possibilities()["can"].get("models", []) if one["name"] == name), None)
+    return name and entry("norm", title, {"kind": "model", "name": name})
+
+
+def packed(base, document):
+    """Returns what a document has that its base has not, as base64 of compressed JSON; a page puts both together again."""
+    arrays = {ref: array for ref, array in document["arrays"].items() if array != base["arrays"].get(ref)}
+    missing = [ref for ref in base["arrays"] if ref not in document["arrays"]]
+    other = {key: value for key, value in document.items() if key != "arrays" and value != base.get(key)}
+    text = json.dumps({**other, "arrays": arrays, "without": missing}, separators=(",", ":"))
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
