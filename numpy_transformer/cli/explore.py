@@ -6,7 +6,7 @@ from .parser import add_command, whole_number
 from .terminal import wrap
 
 MODELS = ("decoder", "encoder", "encoder-decoder", "classifier")
-UNUSED = {"lesson": ("file", "model", "text", "target"), "run": ("model", "random", "seed"), "out": ("port", "no_browser")}
+UNUSED = {"lesson": ("file", "model", "text", "target", "compare"), "run": ("model", "random", "seed"), "out": ("port", "no_browser")}
 
 
 def add_to_parser(commands):
@@ -25,6 +25,10 @@ def add_to_parser(commands):
                         help=f"kind of the tiny model: {', '.join(MODELS[:-1])} or {MODELS[-1]}; or a decoder with the "
                              f"architecture of a current model: {', '.join(DECODERS)} (default: decoder)")
     parser.add_argument("--lesson", metavar="NN", help="open the page at the place that this lesson speaks of")
+    parser.add_argument("--compare", metavar="WHAT",
+                        help="show two steps side by side, the model's own and another one: norm (the norms before or after the "
+                             "sublayers), head (without one), step (after a step of SGD), bug (with a mistake in backward), the name "
+                             "of any bug of the zoo, or another KIND")
     parser.add_argument("--random", action="store_true", help="leave the tiny model untrained")
     parser.add_argument("--seed", type=whole_number(0), metavar="N",
                         help="seed of the tiny model's weights and training (default: 1)")
@@ -35,7 +39,8 @@ def add_to_parser(commands):
 
 
 def run(arguments):
-    from ..explorer.explorer import Explorer, check_page  # not needed by other commands
+    from ..explorer.comparisons import address_of, find_comparison  # not needed by other commands
+    from ..explorer.explorer import Explorer, check_page
     from ..explorer.lessons import find_place
     from ..explorer.session import Session
 
@@ -49,6 +54,8 @@ def run(arguments):
     session = Session(make_example(arguments))
     explorer = Explorer(session)
     start = ""
+    if arguments.compare is not None:
+        start = address_of(find_comparison(session, arguments.compare))
     if place is not None:
         start = place.address(session.document())
         print(wrap(place.sentence), flush=True)

@@ -6,6 +6,7 @@ A live page asks for them by their edits. A saved page of a small model contains
 import base64
 import json
 import zlib
+from urllib.parse import urlencode
 
 import numpy as np
 
@@ -36,7 +37,8 @@ def find_comparison(session, what):
 
     Raises: ValueError with the possible names.
     """
-    known = {entry["name"]: entry for entry in comparisons(session)}
+    example = session.example
+    known = {one["name"]: one for one in comparisons(session)}
     if known:
         possible = session.possibilities()
         known |= {model["name"]: entry(model["name"], model["title"], {"kind": "model", "name": model["name"]})
@@ -47,7 +49,14 @@ def find_comparison(session, what):
     if what not in known:
         kind = "unknown" if known else "none"
         raise ValueError(sentence(f"step.comparison.{kind}", what=what, names=", ".join([*known, sentence("step.comparison.any_bug")])))
+    if known[what] not in example.comparisons:
+        example.comparisons.append(known[what])                 # the page finds it by its name
     return known[what]
+
+
+def address_of(comparison):
+    """Returns what stands after the # in the address of a page that shows both steps side by side."""
+    return urlencode({"compare": comparison["name"], "view": "hands-on", "two": "1"})
 
 
 def entry(name, title, *edits):

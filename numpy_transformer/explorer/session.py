@@ -34,6 +34,7 @@ class Session:
     Attributes:
         base : Step, the one without edits
         can_edit : whether there is a Module and a loss, which edits.py can change
+        is_small : whether the step can be proven, and a saved page can hold other steps beside it
     """
 
     def __init__(self, example):
@@ -43,6 +44,7 @@ class Session:
         self.latest = OrderedDict()             # {id of a document: (step, document)}
         self.proof = None
         self.base = self.record("step-0", example.model, example.criterion, *example.read())
+        self.is_small = total_size(self.base) <= LARGEST_PROOF              # the proof will add arrays
 
     def record(self, id, model, criterion, inputs, targets, tokens):
         """Returns the Step of a model, with what predictions.py adds to its document as `shown`."""
@@ -108,7 +110,7 @@ class Session:
     @property
     def provable(self):
         """The number of arrays that `prove` computes, 0 for a step that is not small."""
-        if total_size(self.base) > LARGEST_PROOF:
+        if not self.is_small:
             return 0
         return sum(value.gradient is not None and value.handle is not None for value in self.base.values.values())
 
@@ -118,7 +120,7 @@ class Session:
         Parameters: megabytes : number; the largest arrays are left out until the others take no more
         """
         document = step_document(self.base, megabytes * 1e6 / BYTES_PER_ENTRY) | {"proof": self.proof}
-        if total_size(self.base) > LARGEST_PROOF:
+        if not self.is_small:
             return document
         found = comparisons.comparisons(self)
         return document | {"comparisons": found, "variants": [self.packed(document, one["edits"]) for one in found]}

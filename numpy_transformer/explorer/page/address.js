@@ -15,6 +15,7 @@ export function writeAddress(state) {
   set("common", state.common ? "1" : null);
   set("two", state.two ? "1" : null);
   set("story", state.story || null);
+  set("compare", state.compare);
   return "#" + parts.toString();
 }
 
@@ -39,6 +40,9 @@ export function readAddress(hash) {
   }
   for (const name of ["large", "common", "two"].filter((each) => parts.has(each))) {
     result[name] = parts.get(name) === "1";
+  }
+  if (parts.get("compare")) {
+    result.compare = parts.get("compare");
   }
   if (/^[a-z]+(-\d+)?\.\d+$/.test(parts.get("story") ?? "")) {
     result.story = parts.get("story");

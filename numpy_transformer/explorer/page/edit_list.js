@@ -66,7 +66,9 @@ export function editList(app, actions, changed) {
     h("div", { class: "edit-tools" }, tool("undo", actions.undo, edits.length > 0),
       tool("redo", actions.redo, actions.undone().length > 0), tool("reset", actions.reset, edits.length > 0)));
   const loss = h("p", { role: "status", class: "loss-change" }, lossChange(doc, base, edits));
-  return [list, h("div", { class: "edit-bar" }, loss, changed)];
+  const two = base !== doc && button(t("two.open"), () => app.state.update({ two: !app.state.get().two }, { replace: true }),
+    { class: "small", "data-key": "two", id: "two-open" });
+  return [list, h("div", { class: "edit-bar" }, loss, changed, two)];
 }
 
 function lossChange(doc, base, edits) {

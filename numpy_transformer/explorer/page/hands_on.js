@@ -14,10 +14,6 @@ const SWITCHES = [["head", "heads"], ["block", "blocks"], ["mask", "masks"], ["s
 const RATES = { sgd: "0.01", adam: "0.001" };  // Adam moves every weight by about its learning rate, whatever the gradient is
 
 export function start(root, app) {
-  if (!app.store.live) {
-    root.append(...savedPage(app.state.get().doc));
-    return;
-  }
   const own = { bug: null, optimizer: "sgd", lr: { ...RATES }, ref: null, slice: null, against: "original", switches: false, all: false };
   const actions = editing(app);
   own.draw = redrawer(root, () => build(app, own, actions), problem);
@@ -35,8 +31,9 @@ function savedPage(doc) {
 async function build(app, own, actions) {
   const { doc } = app.state.get();
   const hands = doc.hands_on;
-  if (!hands) return savedPage(doc);
   const changes = await compareView(app, own, own.draw);
+  if (!app.store.live) return [...(hands ? editList(app, actions, changes && changesLink(own)) : []), changes, movedOf(app, own, hands), ...savedPage(doc)].filter(Boolean);
+  if (!hands) return savedPage(doc);
   return [
     ...editList(app, actions, changes && changesLink(own)),
     h("div", { class: "hands" }, stepSection(own, actions), weightSection(app, actions)),
@@ -45,6 +42,10 @@ async function build(app, own, actions) {
     movedTable(app, own),
     changes,
   ].filter(Boolean);
+}
+
+function movedOf(app, own, hands) {
+  return hands ? movedTable(app, own) : null;
 }
 
 /** One step of an optimizer. */

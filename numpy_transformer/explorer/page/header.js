@@ -13,7 +13,7 @@ export function start(root, app) {
   const form = store.live ? textForm(app) : savedText(app);
   const hasStep = state.get().doc.loss_value !== null;       // a loss that is not finite is null as well
   const title = t(hasStep ? "header.title" : "header.variables");
-  replace(root, h("h1", {}, title), form.element, facts, store.live && editedNote(app), switches(app));
+  replace(root, h("h1", {}, title), form.element, facts, editedNote(app), switches(app));
 
   function draw(now) {
     const { doc } = now;

@@ -15,13 +15,14 @@ import { start as startAttention } from "explorer/attention";
 import { start as startPredictions } from "explorer/predictions";
 import { start as startRanking } from "explorer/ranking";
 import { start as startHandsOn } from "explorer/hands_on";
+import { start as startTwo } from "explorer/side_by_side";
 import { start as startStory } from "explorer/story";
 
 const PANELS = [
   ["header", startHeader], ["timeline", startTimeline], ["map", startMap],          // the map takes the height that is left
   ["view-component", startComponent], ["number", startNumber], ["proof", startProof],
   ["view-attention", startAttention], ["view-predictions", startPredictions], ["view-ranking", startRanking], ["view-hands-on", startHandsOn],
-  ["story", startStory],
+  ["map-before", startTwo], ["story", startStory],
 ];
 
 // Variables of a program were not computed by a step: there is no loss, no time line and nothing to predict.
@@ -38,6 +39,7 @@ async function main() {
     state.update({ problem: t("status.no_document", { reason: error.message }) }, { replace: true });
     return;
   }
+  await compare(app);
   const hasStep = state.get().doc.loss_value !== null;       // a loss that is not finite is null as well
   document.body.classList.toggle("no-step", !hasStep);
   for (const [id, start] of PANELS.filter(([id]) => hasStep || PANELS_OF_VARIABLES.includes(id))) {
@@ -50,6 +52,15 @@ async function main() {
     }
   }
   document.body.dataset.ready = "true";
+}
+
+// An address may name another step, which is shown beside the page's own.
+async function compare({ state, store }) {
+  const found = store.comparisons().find(({ name }) => name === state.get().compare);
+  if (found) {
+    await store.edit(found.edits).catch(() => null);           // the status bar says what is wrong
+    state.update({ at: state.get().doc.steps.length - 1 }, { replace: true });
+  }
 }
 
 main();

@@ -18,35 +18,46 @@ import { LEVELS, foldedAt, zoomControl } from "explorer/zoom";
 const NARROW = "(max-width: 899px)";          // one area at a time (style.css)
 
 export function start(root, app) {
+  return startMap(root, app, { tools: true });
+}
+
+// What two maps side by side share: which groups are folded, how far one has zoomed, and how far they are scrolled.
+function sharedBy(app) {
+  app.folding ??= { folded: new Set(), opened: new Set(), level: 1, others: new Map() };
+  return app.folding;
+}
+
+export function startMap(root, app, { tools }) {
   const { state } = app;
-  const view = { folded: new Set(), opened: new Set(), scene: null, nodes: new Map(), svg: null, focus: null, level: 1 };
+  const shared = sharedBy(app);
+  const view = { scene: null, nodes: new Map(), svg: null, focus: null };
   const stage = h("div", { class: "stage" });
   const still = window.matchMedia("(prefers-reduced-motion: reduce)");
   const follow = h("input", { type: "checkbox", id: "follow", checked: true });
   const common = h("input", { type: "checkbox", id: "common", checked: state.get().common,
     onchange: () => state.update({ common: common.checked }, { replace: true }) });
   const zoom = zoomControl(stage, (level) => zoomTo(level));
-  replace(root,
-    h("div", { class: "tools" }, zoom.element,
+  replace(root, h("p", { class: "map-title", id: tools ? "map-title" : null }),
+    tools && h("div", { class: "tools" }, zoom.element,
       h("label", { class: "check", title: t("map.common.help") }, common, t("map.common")),
       h("label", { class: "check", title: t("map.follow.help") }, follow, t("map.follow"))),
-    stage, legend(saveButton(t("map.name"), () => view.svg)));
+    stage, tools && legend(saveButton(t("map.name"), () => view.svg)));
 
   function zoomTo(level) {
-    view.level = level;
-    view.folded = foldedAt(state.get().doc, level);
-    view.opened.clear();
-    draw();
+    shared.level = level;
+    shared.folded = foldedAt(state.get().doc, level);
+    shared.opened.clear();
+    drawAll();
     scrollTo(visible(state.get().op ?? ""));
   }
 
   function toggle(id) {
-    if (!view.folded.delete(id)) {
-      view.folded.add(id);
+    if (!shared.folded.delete(id)) {
+      shared.folded.add(id);
     }
-    view.opened.delete(id);
+    shared.opened.delete(id);
     view.focus = id;
-    draw();
+    drawAll();
     focusOn(id);
   }
 
@@ -55,14 +66,14 @@ export function start(root, app) {
     const { doc } = state.get();
     const look = lookup(doc);
     const height = Math.max(400, stage.clientHeight - 8);
-    view.folded = new Set(doc.groups.map((group) => group.id));
+    shared.folded = new Set(doc.groups.map((group) => group.id));
     const fromOutside = [...doc.groups].sort((a, b) => look.ancestors(a.id).length - look.ancestors(b.id).length);
     for (const { id, parent } of fromOutside) {
-      if (!view.folded.has(parent)) {
-        view.folded.delete(id);
-        const scene = layOut(doc, view.folded, measure);
+      if (!shared.folded.has(parent)) {
+        shared.folded.delete(id);
+        const scene = layOut(doc, shared.folded, measure);
         if (scene.height > height || scene.width * 0.8 > stage.clientWidth) {
-          view.folded.add(id);
+          shared.folded.add(id);
         }
       }
     }
@@ -71,34 +82,42 @@ export function start(root, app) {
   // The groups around an op unfold; on the time line, those that were unfolded for an earlier step fold again.
   function reveal(id, keepOthers) {
     const around = new Set(lookup(state.get().doc).ancestors(id));
-    const left = keepOthers ? [] : [...view.opened].filter((group) => !around.has(group) && group !== id);
-    const entered = [...around].filter((group) => view.folded.has(group));
+    const left = keepOthers ? [] : [...shared.opened].filter((group) => !around.has(group) && group !== id);
+    const entered = [...around].filter((group) => shared.folded.has(group));
     for (const group of left) {
-      view.opened.delete(group);
-      view.folded.add(group);
+      shared.opened.delete(group);
+      shared.folded.add(group);
     }
     for (const group of entered) {
-      view.opened.add(group);
-      view.folded.delete(group);
+      shared.opened.add(group);
+      shared.folded.delete(group);
     }
     return left.length + entered.length > 0;
   }
 
   // The box that stands for an op: a folded group around it, or its own.
   function visible(id) {
-    return lookup(state.get().doc).ancestors(id).find((group) => view.folded.has(group)) ?? id;
+    return lookup(state.get().doc).ancestors(id).find((group) => shared.folded.has(group)) ?? id;
+  }
+
+  // A fold shows on both maps.
+  function drawAll() {
+    draw();
+    shared.others.forEach((other, own) => own !== view && other.draw());
   }
 
   function draw() {
     const { doc, op } = state.get();
-    const numbers = LEVELS[view.level] === "numbers" && op ? visible(op) : null;
-    view.scene = layOut(doc, view.folded, measure, numbers);
+    const numbers = LEVELS[shared.level] === "numbers" && op ? visible(op) : null;
+    view.scene = layOut(doc, shared.folded, measure, numbers);
     view.numbersOf = numbers;
-    Object.assign(view, drawMap(view.scene, doc, view.folded));
+    Object.assign(view, drawMap(view.scene, doc, shared.folded));
     replace(stage, view.svg);
     fit();
     step();
-    trace(false);
+    if (tools) {
+      trace(false);
+    }
   }
 
   // The path of the chosen number, along which it travels once it has been chosen.
@@ -182,18 +201,29 @@ export function start(root, app) {
       choose(idAt(event), event.target.closest("[data-parameter]")?.dataset.parameter);
     }
   });
+  stage.addEventListener("scroll", () => shared.others.forEach((other, own) => own !== view && other.scroll(stage)));
   stage.addEventListener("focusin", (event) => idAt(event) && setFocus(idAt(event)));
   stage.addEventListener("keydown", (event) => {
     if (idAt(event)) {
-      handleKey(event, idAt(event), { view, doc: state.get().doc, choose, toggle, focusOn });
+      handleKey(event, idAt(event), { view: { ...view, folded: shared.folded }, doc: state.get().doc, choose, toggle, focusOn });
     }
   });
 
-  onPath(({ play }) => trace(play));
-  foldToFit();
-  zoom.show(view.level);
-  if (state.get().op) {
-    reveal(state.get().op, true);
+  const scrolledTo = ({ scrollTop, scrollHeight, clientHeight }) => {
+    const share = scrollTop / Math.max(1, scrollHeight - clientHeight);
+    const wanted = Math.round(share * Math.max(0, stage.scrollHeight - stage.clientHeight));
+    if (Math.abs(stage.scrollTop - wanted) > 1) {
+      stage.scrollTop = wanted;
+    }
+  };
+  shared.others.set(view, { draw, scroll: scrolledTo });
+  if (tools) {
+    onPath(({ play }) => trace(play));
+    foldToFit();
+    zoom.show(shared.level);
+    if (state.get().op) {
+      reveal(state.get().op, true);
+    }
   }
   draw();
   scrollTo(visible(state.get().op ?? ""));
@@ -205,7 +235,7 @@ export function start(root, app) {
   state.subscribe((now, before) => {
     if (now.doc !== before.doc) {
       const known = new Set(before.doc.groups.map((group) => group.id));
-      now.doc.groups.filter((group) => !known.has(group.id)).forEach((group) => view.folded.add(group.id));
+      now.doc.groups.filter((group) => !known.has(group.id)).forEach((group) => shared.folded.add(group.id));
       draw();
     } else if (now.large !== before.large || now.theme !== before.theme || now.common !== before.common) {
       common.checked = now.common;
@@ -213,7 +243,7 @@ export function start(root, app) {
     } else if (now.op !== before.op || now.at !== before.at) {
       if (now.op && (!now.stepped || follow.checked) && reveal(now.op, !now.stepped)) {
         draw();
-      } else if (LEVELS[view.level] === "numbers" && visible(now.op ?? "") !== view.numbersOf) {
+      } else if (LEVELS[shared.level] === "numbers" && visible(now.op ?? "") !== view.numbersOf) {
         draw();
       } else {
         step();

@@ -18,7 +18,7 @@ const PLACE = ["op", "ref", "index", "view"];
 
 const START = {
   doc: null, base: null, edits: [], at: 0, op: null, ref: null, index: null, view: "component", slices: {},
-  large: false, common: false, two: false, story: null, theme: "auto", area: "map", problem: null, busy: false,
+  large: false, common: false, two: false, story: null, compare: null, theme: "auto", area: "map", problem: null, busy: false,
   stepped: false,          // whether the latest change came from the time line
 };
 

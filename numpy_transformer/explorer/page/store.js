@@ -134,8 +134,8 @@ export function createStore(state) {
       return doc;
     }
     const { base } = state.get();
-    const same = JSON.stringify(base.hands_on?.edits ?? []) === JSON.stringify(texts);
-    return same ? base : documentOf(texts);
+    const isIt = same(base.hands_on?.edits ?? [], texts);
+    return isIt ? base : documentOf(texts);
   }
 
   async function documentOf(edits) {

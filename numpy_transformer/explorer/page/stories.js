@@ -19,7 +19,7 @@ const STORIES = { step: stationsOf, query, information, head, norms, bug, update
 export async function storiesOf(app) {
   const found = [];
   for (const [key, parts] of Object.entries(STORIES)) {
-    const list = await parts(app).catch(() => null);          // an array that the page does not hold
+    const list = await parts(app).catch((e) => (console.error(e), null));
     if (list?.length) {
       found.push({ key, parts: () => parts(app), length: list.length });
     }
