@@ -104,7 +104,7 @@ def step(session):
 def bug(session):
     """With the bug of the largest wrong gradients among those that leave the loss as it was."""
     loss = session.base.loss
-    hidden = [one for one in session.possibilities()["bugs"] if abs(one.get("loss", np.inf) - loss) <= SAME * abs(loss)]
+    hidden = [one for one in session.possibilities()["bugs"] if abs(one.get("change", np.inf)) <= SAME * abs(loss)]
     if not hidden:
         return None
     worst = max(hidden, key=lambda one: one["gradients"] if np.isfinite(one["gradients"]) else 0.0)

@@ -158,9 +158,9 @@ def changes_something(right, wrong):
 
 
 def effect_of(right, wrong):
-    """Returns what a bug does to a step: the loss with it, and the largest relative change of a weight's gradient."""
+    """Returns what a bug does to a step: the loss with it, how far it moves, and the largest relative change of a weight's gradient."""
     changes = [np.linalg.norm(b - a) / norm for a, b in zip(right[1:], wrong[1:]) if (norm := np.linalg.norm(a)) > 0]
-    return {"loss": float(wrong[0]), "gradients": float(max(changes, default=0.0))}
+    return {"loss": float(wrong[0]), "change": float(wrong[0] - right[0]), "gradients": float(max(changes, default=0.0))}
 
 
 def bug_entry(bug, effect):

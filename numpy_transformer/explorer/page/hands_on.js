@@ -11,6 +11,7 @@ import { movedTable } from "explorer/weight_changes";
 import { drawWhen, problem, redrawer, selectField, withCode } from "explorer/panel";
 
 const SWITCHES = [["head", "heads"], ["block", "blocks"], ["mask", "masks"], ["scale", "scales"], ["residual", "residuals"]];
+const SAME = 1e-12;                           // relative: a loss that has not moved
 const RATES = { sgd: "0.01", adam: "0.001" };  // Adam moves every weight by about its learning rate, whatever the gradient is
 
 export function start(root, app) {
@@ -76,21 +77,34 @@ function bugSection(own, actions, hands) {
   const bugs = hands.bugs ?? [];
   if (!bugs.length) return section("bug", h("p", { class: "hint" }, t("hands.no_bugs")));
   const planted = actions.edits().find(({ kind }) => kind === "bug");
-  const chosen = bugs.find(({ name }) => name === (own.bug ?? planted?.name)) ?? bugs[0];
+  const options = byEffect(bugs);
+  const chosen = bugs.find(({ name }) => name === (own.bug ?? planted?.name ?? options[0][0]));
   const edit = { kind: "bug", name: chosen.name };
   const there = actions.has(edit);
   const toggle = button(t(there ? "hands.remove_bug" : "hands.apply"),
     () => (there ? actions.remove(edit) : actions.add(edit)), { "data-key": "bug", id: "plant-bug" });
   return section("bug", h("div", { class: "controls" },
-    selectField(t("hands.which_bug"), "which-bug", byTopic(bugs), chosen.name,
+    selectField(t("hands.which_bug"), "which-bug", options, chosen.name,
       (name) => { own.bug = name; own.draw(); }), toggle),
   h("p", { class: "note" }, t("hands.symptom", { symptom: chosen.symptom })));
 }
 
-/** The bugs as options of a list, those of one topic together. */
-function byTopic(bugs) {
-  const topics = [...new Set(bugs.map(({ topic }) => topic))];
-  return topics.flatMap((topic) => bugs.filter((bug) => bug.topic === topic).map(({ name, title }) => [name, title, topic]));
+/**
+ * The bugs as options of a list: first those that move the loss, the one that moves it most at their head; then those that only
+ * spoil gradients. In a large model they have not been tried, and stand by their topics.
+ */
+function byEffect(bugs) {
+  const tried = bugs.every(({ change }) => Number.isFinite(change));
+  if (!tried) {
+    const topics = [...new Set(bugs.map(({ topic }) => topic))];
+    return topics.flatMap((topic) => bugs.filter((bug) => bug.topic === topic).map(({ name, title }) => [name, title, topic]));
+  }
+  const moves = ({ change, loss }) => Math.abs(change) > SAME * Math.abs(loss);
+  const loud = bugs.filter(moves).sort((a, b) => Math.abs(b.change) - Math.abs(a.change));
+  const silent = bugs.filter((bug) => !moves(bug)).sort((a, b) => b.gradients - a.gradients);
+  const change = (bug) => `${bug.change > 0 ? "+" : ""}${formatNumber(bug.change, 2)}`;
+  return [...loud.map((bug) => [bug.name, t("hands.loud", { title: bug.title, change: change(bug) }), t("hands.breaks.loss")]),
+    ...silent.map((bug) => [bug.name, bug.title, t("hands.breaks.gradients")])];
 }
 
 /** A switch for each part that can be switched off; "on" is the model as it was trained. */

@@ -13,11 +13,11 @@ const TITLE = 24;
 const SIZE = { op: 26, group: 28, small: 22, round: 22, input: 26 };        // heights of a label
 const APART = 4;                      // between the pictures of a value and of its gradient, and below them
 
-// folded: the ids of folded groups; measure(text, small): a width in pixels; opened: the box that shows its numbers, or null.
-// Returns {width, height, boxes, lines, fans}.
-export function layOut(doc, folded, measure, opened = null) {
+// folded: the ids of folded groups; measure(text, small): a width in pixels; opened: the box that shows its numbers, or null;
+// switches(item): the width of the switches beside its name. // Returns {width, height, boxes, lines, fans}.
+export function layOut(doc, folded, measure, { opened = null, switches = () => 0 } = {}) {
   const graph = visibleGraph(doc);
-  const inside = layGroup("", { doc, look: lookup(doc), folded, measure, graph, opened }, new Set());
+  const inside = layGroup("", { doc, look: lookup(doc), folded, measure, graph, opened, switches }, new Set());
   const scene = { boxes: inside.boxes, lines: inside.lines, fans: inside.fans };
   const margin = 6;
   move(scene, margin, margin);
@@ -90,9 +90,11 @@ function withPictures(box, id, { doc, opened }) {
            label: box.h, picture: { ...picture, all: width } };
 }
 
-function sizeOfLabel(item, { look, measure }) {
+function sizeOfLabel(item, context) {
+  const { look, measure } = context;
+  const switches = context.switches(item);
   if (look.group(item.id)) {
-    return { w: Math.max(110, measure(item.label) + 44), h: SIZE.group };
+    return { w: Math.max(110, measure(item.label) + 44 + switches), h: SIZE.group };
   }
   if (isRound(item)) {
     return { w: SIZE.round, h: SIZE.round, round: SIZE.round };
@@ -100,7 +102,7 @@ function sizeOfLabel(item, { look, measure }) {
   if (item.kind === "reshape" || item.kind === "select") {
     return { w: measure(item.label, true) + 16, h: SIZE.small };
   }
-  const masked = hasMask(item) ? measure(t("map.mask"), true) + 6 : 0;
+  const masked = switches || (hasMask(item) ? measure(t("map.mask"), true) + 6 : 0);
   const marks = Object.keys(item.parameters ?? {}).length;
   return { w: Math.max(48, measure(item.label) + 22 + masked + 9 * Math.min(3, marks)), h: SIZE.op };
 }
@@ -138,8 +140,8 @@ function assemble(group, context, { nodes, placed, inner, sideEdges, side }) {
     lines.push({ value: port.id.slice(3), consumers: consumersOf(placed.lines, port), points });
   }
   const scene = { boxes, lines, fans };
-  const titleX = titlePlace(ports, framed ? measure(item.label) + 20 : 0, side);
-  const width = Math.max(placed.width + 2 * pad, framed ? titleX + measure(item.label) + 16 + pad : 0);
+  const titleX = titlePlace(ports, framed ? measure(item.label) + 20 + context.switches(item) : 0, side);
+  const width = Math.max(placed.width + 2 * pad, framed ? titleX + measure(item.label) + 16 + pad + context.switches(item) : 0);
   const height = placed.height + top + pad * (framed ? 1 : 0);
   const shift = pad + Math.max(0, (width - placed.width - 2 * pad) / 2) * (ports.length ? 0 : 1);
   move(scene, shift, top);

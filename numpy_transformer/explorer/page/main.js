@@ -16,13 +16,16 @@ import { start as startPredictions } from "explorer/predictions";
 import { start as startRanking } from "explorer/ranking";
 import { start as startHandsOn } from "explorer/hands_on";
 import { start as startTwo } from "explorer/side_by_side";
+import { start as startVerdict } from "explorer/verdict";
+import { start as startOpening } from "explorer/opening";
+import { softmaxBackward } from "explorer/stations";
 import { start as startStory } from "explorer/story";
 
 const PANELS = [
   ["header", startHeader], ["timeline", startTimeline], ["map", startMap],          // the map takes the height that is left
   ["view-component", startComponent], ["number", startNumber], ["proof", startProof],
   ["view-attention", startAttention], ["view-predictions", startPredictions], ["view-ranking", startRanking], ["view-hands-on", startHandsOn],
-  ["map-before", startTwo], ["story", startStory],
+  ["map-before", startTwo], ["verdict", startVerdict], ["story", startStory], ["opening", startOpening],
 ];
 
 // Variables of a program were not computed by a step: there is no loss, no time line and nothing to predict.
@@ -40,6 +43,7 @@ async function main() {
     return;
   }
   await compare(app);
+  await beginAtANumber(app);
   const hasStep = state.get().doc.loss_value !== null;       // a loss that is not finite is null as well
   document.body.classList.toggle("no-step", !hasStep);
   for (const [id, start] of PANELS.filter(([id]) => hasStep || PANELS_OF_VARIABLES.includes(id))) {
@@ -52,6 +56,19 @@ async function main() {
     }
   }
   document.body.dataset.ready = "true";
+}
+
+// Without an address, the page opens where a gradient of a softmax is spelled out.
+async function beginAtANumber(app) {
+  const { state } = app;
+  const placed = window.location.hash.length > 1 || document.body.dataset.start;
+  if (placed || state.get().doc.loss_value === null) {
+    return;
+  }
+  const found = await softmaxBackward(app, state.get().doc).catch(() => null);
+  if (found) {
+    state.update(found.place, { replace: true });
+  }
 }
 
 // An address may name another step, which is shown beside the page's own.

@@ -6,6 +6,8 @@ import { layOut } from "explorer/layout";
 import { lookup } from "explorer/lookup";
 import { drawMap, legend, measure } from "explorer/map_draw";
 import { handleKey } from "explorer/map_keys";
+import { editing } from "explorer/edit_list";
+import { switchesOf, switchesWidth } from "explorer/map_switches";
 import { drawPath } from "explorer/map_path";
 import { showStep } from "explorer/map_step";
 import { gradientRef } from "explorer/refs";
@@ -32,6 +34,9 @@ export function startMap(root, app, { tools }) {
   const shared = sharedBy(app);
   const view = { scene: null, nodes: new Map(), svg: null, focus: null };
   const stage = h("div", { class: "stage" });
+  const switches = (item) => (tools && app.store.live ? switchesOf(state.get().doc, item) : []);
+  const widthOf = (item) => switchesWidth(switches(item), measure);
+  const actions = editing(app);
   const still = window.matchMedia("(prefers-reduced-motion: reduce)");
   const follow = h("input", { type: "checkbox", id: "follow", checked: true });
   const common = h("input", { type: "checkbox", id: "common", checked: state.get().common,
@@ -71,7 +76,7 @@ export function startMap(root, app, { tools }) {
     for (const { id, parent } of fromOutside) {
       if (!shared.folded.has(parent)) {
         shared.folded.delete(id);
-        const scene = layOut(doc, shared.folded, measure);
+        const scene = layOut(doc, shared.folded, measure, { switches: widthOf });
         if (scene.height > height || scene.width * 0.8 > stage.clientWidth) {
           shared.folded.add(id);
         }
@@ -109,9 +114,9 @@ export function startMap(root, app, { tools }) {
   function draw() {
     const { doc, op } = state.get();
     const numbers = LEVELS[shared.level] === "numbers" && op ? visible(op) : null;
-    view.scene = layOut(doc, shared.folded, measure, numbers);
+    view.scene = layOut(doc, shared.folded, measure, { opened: numbers, switches: widthOf });
     view.numbersOf = numbers;
-    Object.assign(view, drawMap(view.scene, doc, shared.folded));
+    Object.assign(view, drawMap(view.scene, doc, shared.folded, switches));
     replace(stage, view.svg);
     fit();
     step();
@@ -162,6 +167,14 @@ export function startMap(root, app, { tools }) {
     }
   }
 
+  // Switches a part off, or on again; the step is computed anew, and the switch keeps the focus.
+  async function toggleSwitch(chip) {
+    const { edit } = chip.dataset;
+    const wanted = JSON.parse(edit);
+    await (actions.has(wanted) ? actions.remove(wanted) : actions.add(wanted));
+    [...stage.querySelectorAll(".chip-switch")].find((other) => other.dataset.edit === edit)?.focus({ preventScroll: true });
+  }
+
   function setFocus(id) {
     view.focus = id;
     for (const [other, { element }] of view.nodes) {
@@ -193,7 +206,10 @@ export function startMap(root, app, { tools }) {
   stage.addEventListener("click", (event) => {
     const fan = event.target.closest(".fan");
     const cell = event.target.closest(".map-cell");
-    if (cell) {
+    const chip = event.target.closest(".chip-switch");
+    if (chip) {
+      toggleSwitch(chip);
+    } else if (cell) {
       state.update({ ref: cell.dataset.ref, index: cell.dataset.cell.split(",").filter(Boolean).map(Number) });
     } else if (fan) {
       state.update({ ref: gradientRef(fan.dataset.fan), view: "component" });
@@ -204,6 +220,13 @@ export function startMap(root, app, { tools }) {
   stage.addEventListener("scroll", () => shared.others.forEach((other, own) => own !== view && other.scroll(stage)));
   stage.addEventListener("focusin", (event) => idAt(event) && setFocus(idAt(event)));
   stage.addEventListener("keydown", (event) => {
+    const chip = event.target.closest(".chip-switch");
+    if (chip && (event.key === "Enter" || event.key === " ")) {
+      event.preventDefault();
+      event.stopPropagation();
+      toggleSwitch(chip);
+      return;
+    }
     if (idAt(event)) {
       handleKey(event, idAt(event), { view: { ...view, folded: shared.folded }, doc: state.get().doc, choose, toggle, focusOn });
     }

@@ -5,17 +5,18 @@ import { hasMask, inputLabel } from "explorer/flows";
 import { formatShape } from "explorer/format";
 import { lookup } from "explorer/lookup";
 import { linePath } from "explorer/map_lines";
+import { drawSwitches, switchesWidth } from "explorer/map_switches";
 import { t } from "explorer/strings";
 import { thumbnailPlaces, valueOfBox } from "explorer/thumbnails";
 
 const MARKS = 3;             // parameters shown as small squares on a box
 
 // Returns {svg, nodes}: nodes maps an id to {element, box}. Lines and fans of the scene get their element.
-export function drawMap(scene, doc, folded) {
+export function drawMap(scene, doc, folded, switches) {
   const look = lookup(doc);
   const nodes = new Map();
   const draw = (box) => {
-    const element = box.type === "frame" ? frame(box, look) : node(box, look, doc);
+    const element = box.type === "frame" ? frame(box, look, doc, switches) : node(box, look, doc, switches);
     const group = look.group(box.id);
     element.setAttribute("role", "treeitem");
     element.setAttribute("tabindex", -1);
@@ -35,13 +36,14 @@ export function drawMap(scene, doc, folded) {
   return { svg, nodes };
 }
 
-function frame(box, look) {
+function frame(box, look, doc, switches) {
   return s("g", { class: `frame node depth-${box.depth % 2}`, "data-op": box.id, transform: `translate(${box.x} ${box.y})` },
     s("rect", { class: "shape", width: box.w, height: box.h, rx: 8 }),
-    s("text", { x: box.titleX, y: 17 }, sign("▾ "), look.group(box.id).label));
+    s("text", { x: box.titleX, y: 17 }, sign("▾ "), look.group(box.id).label),
+    drawSwitches(switches(look.group(box.id)), doc.hands_on?.edits ?? [], box.titleX + measure(look.group(box.id).label) + 18, 13, measure));
 }
 
-function node(box, look, doc) {
+function node(box, look, doc, switches) {
   const item = look.node(box.id);
   const value = item ? null : look.value(box.id);
   const kind = item?.kind ?? box.type;
@@ -50,15 +52,17 @@ function node(box, look, doc) {
   const marks = Object.entries(item?.parameters ?? {}).slice(0, MARKS).map(([name, id], i) => s("rect", {
     class: "parameter", "data-parameter": id, x: markAt(i), y: high / 2 - 3, width: 6, height: 6,
   }, s("title", {}, name)));
-  const middle = box.type === "round" ? box.w / 2 : (box.w - 9 * marks.length) / 2;
+  const own = item ? switches(item) : [];
+  const beside = switchesWidth(own, measure);
+  const middle = box.type === "round" ? box.w / 2 : (box.w - 9 * marks.length - beside) / 2;
   return s("g", { class: `node ${box.type} kind-${kind.replace(/\s+/g, "-")}`, "data-op": item ? box.id : null,
                   "data-value-id": item ? null : box.id, transform: `translate(${box.x} ${box.y})` },
     value && s("title", {}, value.title), shape(box),
     box.type === "group" && s("rect", { class: "progress", width: 4, height: box.h - 2, x: 1, y: 1, rx: 2 }),
     s("text", { x: middle, y: high / 2 + (box.picture && box.type !== "round" ? 1 : 0), "dominant-baseline": "central", "text-anchor": "middle" },
       box.type === "group" && sign("▸ "), label(box, item, value),
-      box.type === "op" && hasMask(item) && s("tspan", { class: "mask", dx: 6 }, t("map.mask"))),
-    marks, box.picture && pictures(box, value ?? valueOfBox(doc, box.id)));
+      box.type === "op" && hasMask(item) && own.length === 0 && s("tspan", { class: "mask", dx: 6 }, t("map.mask"))),
+    marks, drawSwitches(own, doc.hands_on?.edits ?? [], box.w - beside - 2 - 9 * marks.length, high / 2 + 1, measure), box.picture && pictures(box, value ?? valueOfBox(doc, box.id)));
 }
 
 function pictures(box, value) {

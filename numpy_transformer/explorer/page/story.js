@@ -145,7 +145,8 @@ export async function start(root, app) {
       h("p", { class: "note" }, t("stories.about")),
       h("ul", { class: "story-list" }, stories.map(({ key, length }) => h("li", {},
         button([h("strong", {}, t(`story.${key}.title`)), h("span", { class: "note" }, t("stories.parts", { n: length }))],
-          () => { own.key = null; open(`${key}.0`); }, { class: "story-choice", "data-story-key": key })))));
+          () => { own.key = null; open(`${key}.0`); }, { class: "story-choice", "data-story-key": key })))),
+      h("p", {}, button(t("stories.opening"), () => document.dispatchEvent(new Event("show-opening")), { class: "link", id: "show-opening" })));
   }
 
   state.subscribe((now, before) => {
