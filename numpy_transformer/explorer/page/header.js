@@ -67,6 +67,7 @@ function textForm({ state, store }) {
     const now = { text: doc.hands_on?.text ?? "", target: doc.hands_on?.target ?? null };
     if (now.text !== shown.text) {
       text.value = now.text;
+      text.title = now.text;
     }
     if (now.target !== shown.target) {
       target.value = now.target ?? "";

@@ -12,7 +12,7 @@ export function styleOf(element) {
   const style = getComputedStyle(element);
   const color = (name, otherwise) => style.getPropertyValue(name).trim() || otherwise;
   const size = parseFloat(style.fontSize);
-  const fontSize = size > 20 ? size * 0.85 : Math.max(10, size * 0.72); // on a projector, small type is lost
+  const fontSize = size > 20 ? size * 0.85 : Math.max(11, size * 0.78); // on a projector, small type is lost
   return {
     scale: size / 16,
     text: style.color,

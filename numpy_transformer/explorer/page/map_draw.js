@@ -125,6 +125,6 @@ let canvas = null;
 // The width of a text on the map, before its scale.
 export function measure(text, small = false) {
   canvas ??= document.createElement("canvas").getContext("2d");
-  canvas.font = `${small ? 12 : 14}px ${getComputedStyle(document.body).fontFamily}`;
+  canvas.font = `${small ? 13 : 15}px ${getComputedStyle(document.body).fontFamily}`;
   return canvas.measureText(text).width;
 }

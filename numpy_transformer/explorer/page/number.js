@@ -7,6 +7,7 @@ import { t } from "explorer/strings";
 import { derivationOf } from "explorer/derivation";
 import { addressOf, follow, numberLink, opLink } from "explorer/links";
 import { exists } from "explorer/existing";
+import { legendOfMarks } from "explorer/legend_of_marks";
 import { light } from "explorer/highlighted_cells";
 import { lookup } from "explorer/lookup";
 import { isNoise, largestGradient, largestIn } from "explorer/noise";
@@ -31,7 +32,7 @@ export function start(root, app) {
     const focused = root.contains(document.activeElement);
     const content = await contentOf(app, now).catch((error) => ({ nodes: h("p", { class: "note" }, error.message) }));
     if (mine !== turn) return;
-    replace(root, content.nodes);
+    replace(root, content.nodes, legendOfMarks(!content.index));
     root.querySelectorAll(".formula").forEach(fit);
     const heading = root.querySelector("h2");
     if (focused && heading) heading.focus();
@@ -39,10 +40,11 @@ export function start(root, app) {
     showPath([], false);
     if (!content.index) return;
     const onwards = await onwardList(app, now.ref, content.index).catch(() => null); // the search takes longer
-    if (mine === turn && onwards) root.append(onwards);
+    const legend = root.querySelector(".marks-legend");
+    if (mine === turn && onwards) legend.before(onwards);
     const path = await pathOf(app, now.ref, content.index).catch(() => []);
     if (mine !== turn || !path.length) return;
-    root.append(pathList(app, path));
+    legend.before(pathList(app, path));
     showPath(path, !now.stepped && !first);
     first = false;
   }

@@ -143,7 +143,7 @@ function drawTrail({ doc }, { state }) {
   const links = places.slice(first, position + 1).map((place, i) => {
     const text = placeTitle(doc, place);
     const here = first + i === position;
-    return here ? h("span", { "aria-current": "location" }, text) : button(text, () => state.go(first + i), { class: "link" });
+    return here ? h("span", { "aria-current": "location", title: text }, text) : button(text, () => state.go(first + i), { class: "link", title: text });
   });
   replace(nav, button("←", () => state.back(), { label: t("trail.back"), class: "quiet" }),
           h("span", {}, t("trail.visited")), links.map((link, i) => [i > 0 && h("span", { class: "divider", "aria-hidden": "true" }, "·"), link]));

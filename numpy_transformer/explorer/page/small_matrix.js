@@ -9,7 +9,7 @@ import { shorten, widest } from "explorer/text_width";
 
 const MOST_CELLS = 900;                       // above this number of cells, an image instead of boxes
 export const LABEL_WIDTH = 10;                // of a token, in Latin letters
-const FONT = 11;
+const FONT = 13;
 const LARGE_FONT = 24;
 const ROOM = 14;                              // width of all cells, in font sizes
 let pictures = 0;                             // numbers the patterns, whose ids must differ on one page

@@ -87,6 +87,7 @@ export function start(root, app) {
     label.textContent = t(`timeline.${phase}`, { count: n, of });
     label.className = `position ${phase}`;
     sentence.textContent = sentenceFor(doc, at);
+    sentence.title = sentence.textContent;
     for (const tick of track.querySelectorAll("i")) {
       tick.classList.toggle("done", Number(tick.dataset.at) <= at);
     }
