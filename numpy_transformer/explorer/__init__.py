@@ -11,6 +11,7 @@ component_rules.py, expert_rules.py,                what cannot be inferred
 axes.py, naming.py, sources.py                      names and sources
 formulas/                                           how each number follows from others
 edits.py, switches.py, possibilities.py             what a reader changes: weights, parts that are off, bugs
+comparisons.py                                      other steps that are set beside the page's own
 nudge.py, batched_nudges.py, predictions.py         the proof by finite differences; what a step predicts
 document.py, page.py, wording.py, page/             the document, the page that draws it, and its words
 lessons.py, variables.py, measure.py                places of lessons; arrays of a program; how fast the page is

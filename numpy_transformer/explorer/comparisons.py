@@ -44,11 +44,11 @@ def find_comparison(session, what):
         known |= {model["name"]: entry(model["name"], model["title"], {"kind": "model", "name": model["name"]})
                   for model in possible["can"].get("models", [])}
         bugs = {one["name"]: entry(one["name"], one["title"], {"kind": "bug", "name": one["name"]}) for one in possible["bugs"]}
-        if what in bugs:
-            return bugs[what]
+        known = bugs | known                    # "head" and "step" are no bugs
     if what not in known:
         kind = "unknown" if known else "none"
-        raise ValueError(sentence(f"step.comparison.{kind}", what=what, names=", ".join([*known, sentence("step.comparison.any_bug")])))
+        names = [*(name for name in known if name not in bugs), sentence("step.comparison.any_bug")] if known else []
+        raise ValueError(sentence(f"step.comparison.{kind}", what=what, names=", ".join(names)))
     if known[what] not in example.comparisons:
         example.comparisons.append(known[what])                 # the page finds it by its name
     return known[what]

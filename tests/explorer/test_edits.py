@@ -9,6 +9,7 @@ import pytest
 from numpy_transformer import zoo
 from numpy_transformer.explorer import edits
 from numpy_transformer.explorer.document import make_step
+from numpy_transformer.explorer.possibilities import possibilities
 from numpy_transformer.explorer.tiny_models import KINDS, tiny
 from numpy_transformer.training import SGD, Adam
 
@@ -24,12 +25,16 @@ def document(example, *changes):
     return step, edited.hands_on
 
 
+def bugs_of(example):
+    return possibilities(example)["bugs"]
+
+
 def off(what, group, **more):
     return {"kind": "off", "what": what, "group": group, **more}
 
 
 def all_switches(example):
-    can = edits.apply_edits(example).hands_on["can"]
+    can = possibilities(example)["can"]
     for row in can["heads"]:
         yield off("head", row["group"], head=row["count"] - 1)
     for what in ("block", "mask", "scale", "residual"):
@@ -137,8 +142,8 @@ COMMON = ["residual-missing", "no-scale", "softmax-diagonal", "loss-divided-twic
 @pytest.mark.parametrize("kind, number", [("decoder", 8), *(pytest.param(kind, 99, marks=pytest.mark.slow) for kind in KINDS)])
 def test_every_bug_that_is_offered_runs_and_changes_numbers(kind, number):
     example = tiny(kind, train=False)
-    base, hands_on = document(example)
-    names = [bug["name"] for bug in hands_on["bugs"]]
+    base, _ = document(example)
+    names = [bug["name"] for bug in bugs_of(example)]
     assert set(COMMON[:3]) <= set(names) and len(names) > 20
     targets = {zoo.find(name).target.__name__ for name in names}
     assert not targets & {"SGD", "Adam", "AdamW", "NoamSchedule", "RMSNorm"}
@@ -155,7 +160,7 @@ def test_a_planted_bug_shows_where_the_gradient_goes_wrong(decoder):
 
 
 @pytest.mark.parametrize("edit, words", [
-    (7, "kind"), ({"kind": "delete"}, "text, weight, off, bug, step"), ({"kind": ["text"]}, "kind"),
+    (7, "kind"), ({"kind": "delete"}, "text, weight, off, bug, step, model"), ({"kind": ["text"]}, "kind"),
     ({"kind": "text", "texts": "a"}, "no field 'texts'"), ({"kind": "text", "text": 3}, "must be a string"),
     ({"kind": "text", "text": "the cat sat"}, "knows only"),
     ({"kind": "weight", "value": "embedding.weigth", "index": [0, 0], "number": 1}, "embedding.weight"),

@@ -61,6 +61,8 @@ def texts_taken_out(document):
             take(entry, "title")
     for entry in (entry for parts in rest["hands_on"]["can"].values() for entry in parts):
         take(entry, "title")
+    for entry in rest["comparisons"]:
+        take(entry, "title")
     for entry in rest["hands_on"]["bugs"]:
         take(entry, "title")
         take(entry, "symptom")

@@ -20,6 +20,7 @@ class Keys:
     CONTROL, SHIFT, BACKSPACE = "\ue009", "\ue008", "\ue003"
 
 
+SEEN = "numpy-transformer-explorer-seen"         # what the page remembers after the opening
 TINY = ("decoder", "encoder", "encoder-decoder", "classifier")
 SHOWN = """
     return [...document.querySelectorAll('[data-ref][data-cell][data-value]')].filter((element) => element.checkVisibility())
@@ -64,13 +65,20 @@ class Page:
     def __init__(self, driver):
         self.driver = driver
 
-    def open(self, url, address=""):
-        """Opens an address of the page, such as "op=loss&view=attention", and waits until it can be used."""
+    def open(self, url, address="", first=False):
+        """Opens an address of the page, such as "op=loss&view=attention", and waits until it can be used.
+
+        first : whether it is the reader's first visit, which begins with the opening
+        """
         self.driver.get("about:blank")          # a change after # alone would not load the page again
+        change = "removeItem(name)" if first else "setItem(name, '1')"
+        script = f"try {{ const name = '{SEEN}'; localStorage.{change}; }} catch (error) {{ /* about:blank has none */ }}"
+        added = self.command("Page.addScriptToEvaluateOnNewDocument", source=script)["identifier"]
         self.log("browser"), self.log("performance")
         self.resize(1280, 800)
         self.driver.get(url + ("#" + quote(address, safe="=&,.:-") if address else ""))
-        return self.ready()
+        self.command("Page.removeScriptToEvaluateOnNewDocument", identifier=added)
+        return self if first else self.ready()
 
     def ready(self):
         self.wait("return document.body.dataset.ready === 'true'")
@@ -100,7 +108,7 @@ class Page:
         assert "error" not in answer, answer.get("error")
         return answer.get("result")
 
-    def wait(self, code, *arguments, seconds=60):
+    def wait(self, code, *arguments, seconds=15):
         """Waits until a script returns something true, and returns that."""
         end = time.monotonic() + seconds
         while True:
@@ -132,6 +140,18 @@ class Page:
         self.script("window.location.hash = arguments[0]", quote(address, safe="=&,.:-"))
         self.settle()
         return self
+
+    def zoom(self, level):
+        """Zooms the map: "model", "blocks", "operations" or "numbers"."""
+        at = ["model", "blocks", "operations", "numbers"].index(level)
+        self.script("const slider = document.getElementById('zoom'); slider.value = arguments[0];"
+                    "slider.dispatchEvent(new Event('input'))", at)
+        return self.settle()
+
+    def finish(self):
+        """Goes to the end of the step, where everything has been computed."""
+        self.script("document.activeElement?.blur()")
+        return self.press(Keys.END).settle()
 
     def settle(self):
         """Waits until the page has drawn what it was asked for: its content stays the same for three frames."""

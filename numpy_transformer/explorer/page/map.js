@@ -4,7 +4,7 @@
 import { h, replace } from "explorer/dom";
 import { layOut } from "explorer/layout";
 import { lookup } from "explorer/lookup";
-import { drawMap, legend, measure } from "explorer/map_draw";
+import { drawMap, measure } from "explorer/map_draw";
 import { handleKey } from "explorer/map_keys";
 import { editing } from "explorer/edit_list";
 import { switchesOf, switchesWidth } from "explorer/map_switches";
@@ -45,8 +45,9 @@ export function startMap(root, app, { tools }) {
   replace(root, h("p", { class: "map-title", id: tools ? "map-title" : null }),
     tools && h("div", { class: "tools" }, zoom.element,
       h("label", { class: "check", title: t("map.common.help") }, common, t("map.common")),
-      h("label", { class: "check", title: t("map.follow.help") }, follow, t("map.follow"))),
-    stage, tools && legend(saveButton(t("map.name"), () => view.svg)));
+      h("label", { class: "check", title: t("map.follow.help") }, follow, t("map.follow")),
+      saveButton(t("map.name"), () => view.svg)),
+    stage);
 
   function zoomTo(level) {
     shared.level = level;
@@ -77,7 +78,7 @@ export function startMap(root, app, { tools }) {
       if (!shared.folded.has(parent)) {
         shared.folded.delete(id);
         const scene = layOut(doc, shared.folded, measure, { switches: widthOf });
-        if (scene.height > height || scene.width * 0.8 > stage.clientWidth) {
+        if (scene.height * 0.85 > height || scene.width * 0.8 > stage.clientWidth) {
           shared.folded.add(id);
         }
       }
@@ -144,7 +145,9 @@ export function startMap(root, app, { tools }) {
     const room = { w: Math.max(200, stage.clientWidth), h: Math.max(200, stage.clientHeight - 4) };
     const [least, natural, most] = state.get().large ? [2, 2, 2.4] : [0.8, 1, 1.15];      // large: no text below 24 px
     let scale = Math.min(most, Math.max(least, room.w / width));
-    scale = Math.max(Math.min(scale, natural), Math.min(scale, room.h / height));         // above natural only if all of it fits
+    const whole = room.h / height;
+    scale = whole >= natural ? Math.min(scale, whole) : Math.min(scale, Math.max(least, whole), natural);       // not larger than all of it, if that can be read
+    scale = whole < least ? Math.min(natural, Math.max(least, room.w / width)) : scale;
     view.svg.setAttribute("width", width * scale);
     view.svg.setAttribute("height", height * scale);
   }

@@ -1,6 +1,6 @@
 // The elements of the map: frames of unfolded groups, boxes, lines, and the places where gradients are added.
 
-import { h, s } from "explorer/dom";
+import { s } from "explorer/dom";
 import { hasMask, inputLabel } from "explorer/flows";
 import { formatShape } from "explorer/format";
 import { lookup } from "explorer/lookup";
@@ -111,13 +111,6 @@ function markers() {
     id: `arrow-${name}`, class: `arrow-${name}`, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7,
     orient: "auto-start-reverse", markerUnits: "userSpaceOnUse",
   }, s("path", { d: "M0 0.5 8 4 0 7.5Z" }))));
-}
-
-export function legend(save) {
-  return h("div", { class: "legend note" },
-    h("span", { class: "key forward" }, t("map.legend.forward")), h("span", { class: "key backward" }, t("map.legend.backward")),
-    h("span", { class: "key mark" }, t("map.legend.parameter")),
-    h("span", { class: "key mark full" }, t("map.legend.with_gradient")), h("span", { class: "key width" }, t("map.legend.width")), h("span", {}, t("map.legend.dropout")), save);
 }
 
 let canvas = null;

@@ -64,7 +64,7 @@ export function route(line, layers) {
   const { a, b } = line;
   const x1 = a.x + line.aDx;
   const x2 = b.x + (line.bDx ?? (Math.sign(a.x - b.x) * (b.round || b.w)) / 4);
-  const y1 = a.bend ? a.rowTop : a.y + a.h;
+  const y1 = a.bend ? a.rowTop : a.y + (a.round || a.h);           // out of the circle, behind the pictures below it
   const y2 = b.bend ? b.rowTop : b.y;
   const half = (b.round ? b.round : b.w) / 2;
   if ((b.round && Math.abs(x1 - x2) > b.round) || (line.minor && !b.bend && Math.abs(x1 - b.x) > b.w / 2 + 4)) {

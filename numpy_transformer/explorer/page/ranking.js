@@ -3,7 +3,7 @@
 import { h } from "explorer/dom";
 import { largestAt, unravel } from "explorer/array_view";
 import { bars } from "explorer/bars";
-import { exists } from "explorer/existing";
+import { exists, existsFrom } from "explorer/existing";
 import { formatNumber } from "explorer/format";
 import { largestIn } from "explorer/noise";
 import { notYet } from "explorer/not_yet";
@@ -38,10 +38,16 @@ function build(app, own, draw) {
     h("div", { class: "controls" },
       selectField(t("ranking.of"), "ranking-of", options("of", ["parameter", "activation", "all"]), own.of, choose("of")),
       selectField(t("ranking.by"), "ranking-by", options("by", Object.keys(MEASURES)), own.measure, choose("measure"))),
-    rows.length ? ranking(app, own, rows, name) : notYet(app, gradientRef(doc.output)),
+    rows.length ? ranking(app, own, rows, name) : notYet(app, firstOf(doc, last)),
     rows.length > 0 && left > 0 && h("p", { class: "note" }, t("ranking.left", { n: left })),
     rows.length > 0 && h("p", { class: "note" }, t(`ranking.note.${own.measure}`)),
   ];
+}
+
+// The gradient that backward brings first.
+function firstOf(doc, values) {
+  const refs = values.map(({ id }) => gradientRef(id)).sort((a, b) => existsFrom(doc, a) - existsFrom(doc, b));
+  return refs[0] ?? gradientRef(doc.output);
 }
 
 function wanted({ of }, { kind, shape }) {

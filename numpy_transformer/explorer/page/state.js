@@ -136,6 +136,9 @@ export function createState() {
     const choice = stillThere(doc, current);
     if (placed.at === undefined) {
       delete choice.at;
+      if (placed.view && placed.view !== "component" && !placed.ref) {
+        choice.at = doc.steps.length - 1;            // a view shows what has been computed, so an address of one means the end
+      }
     }
     update({ doc, base: doc, edits, ...choice }, { replace: true });
   }

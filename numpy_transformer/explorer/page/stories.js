@@ -52,17 +52,19 @@ const latest = (doc, ...refs) => Math.max(...refs.filter((ref) => doc.arrays[ref
 // Why the first query gets no gradient.
 async function query(app) {
   const { base: doc } = app.state.get();
-  const entry = (doc.attention ?? []).find(({ mask, query: q, key, sink }) => mask && q === key && !sink);
+  const layers = (doc.attention ?? []).filter(({ mask, query: q, key, sink }) => mask && q === key && !sink);
+  const alone = await Promise.all(layers.map(({ weights }) => numberAt(app, weights, [0, 0, 0, 0], doc)));
+  const entry = layers[alone.indexOf(1)];
   if (!entry) {
-    return null;
-  }
-  const { scores, softmax, query: tokens, queries } = await attentionOf(app, entry);
-  const [first, second] = [await numberAt(app, entry.weights, [0, 0, 0, 0], doc), await numberAt(app, entry.weights, [0, 0, 0, 1], doc)];
-  if (first !== 1 || second !== 0 || queries < 3) {
     return null;                      // the first token sees others
   }
+  const { scores, softmax, query: tokens, queries } = await attentionOf(app, entry);
+  if (queries < 3) {
+    return null;
+  }
+  const [, , row] = await largestEntry(app, gradientRef(entry.scores));
   const token = tokens[0];
-  const numbers = { token, score: formatNumber(await numberAt(app, entry.scores, [0, 0, 0, 0], doc)), last: tokens[queries - 1] };
+  const numbers = { token, score: formatNumber(await numberAt(app, entry.scores, [0, 0, 0, 0], doc)), last: tokens[row] };
   const column = async (name) => formatNumber(await norm(app, gradientRef(name), [0, [0, lookup(doc).value(name).shape[1]], 0, [0, lookup(doc).value(name).shape[3]]], doc));
   const sum = opOfKind(doc, "weighted sum", softmax.parent);
   const keys = { key: await column(scores.inputs.k), value: await column(sum.inputs.v) };
@@ -72,7 +74,7 @@ async function query(app) {
     { key: "score", numbers, place: { view: "component", op: softmax.id, ref: gradientRef(entry.scores), index: [0, 0, 0, 0] } },
     { key: "gradient", numbers: { ...numbers, ...keys }, place: { view: "component", op: scores.id, ref: gradientRef(scores.inputs.q), index: [0, 0, 0, 0] },
       question: choice("query", "gradient", ["both", "neither"], "neither") },
-    { key: "others", numbers, place: { view: "attention", op: softmax.id, ref: gradientRef(entry.scores), index: [0, 0, queries - 1, 0], at: latest(doc, gradientRef(entry.scores)) } },
+    { key: "others", numbers, place: { view: "attention", op: softmax.id, ref: gradientRef(entry.scores), index: [0, 0, row, 0], at: latest(doc, gradientRef(entry.scores)) } },
   ];
 }
 

@@ -43,7 +43,7 @@ async function head(app, edit, was, doc, moved) {
   if (others[most] < CLEAR) {
     return t("verdict.head.self", { token: row.token, weight: formatNumber(row.weights[row.query], 2) });
   }
-  return t("verdict.head.other", { token: row.token, key: row.keys[most], weight: formatNumber(others[most], 2) });
+  return t("verdict.head.another", { token: row.token, key: row.keys[most], weight: formatNumber(others[most], 2) });
 }
 
 async function mask(app, edit, was, doc, moved) {

@@ -52,5 +52,5 @@ export function zoomControl(stage, choose) {
       go(level);
     }
   }, { passive: false });
-  return { element: h("label", { class: "zoom", title: t("zoom.help") }, h("span", {}, t("zoom.label")), slider, name), show };
+  return { element: h("label", { class: "zoom", title: t("zoom.help") }, slider, name), show };
 }

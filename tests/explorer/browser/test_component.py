@@ -79,7 +79,7 @@ def test_by_keyboard_alone_one_follows_a_gradient_from_the_loss_down_to_a_parame
 
 def test_a_table_has_numpys_numbers_of_the_chosen_head(page, numbers):
     weights = numbers("decoder")[f"{SOFTMAX}:y"]
-    shown = page("decoder", f"op={SOFTMAX}&ref={SOFTMAX}:y&cell=0,1,2,1").settle()
+    shown = page("decoder", f"op={SOFTMAX}&ref=grad {SOFTMAX}:y&cell=0,1,2,1").settle()
     shown.click(".is-output .array-foot button").settle()
     cells = datasets(shown, ".is-output .array-table [data-ref]")
     values = [cell for cell in cells if cell["ref"] == f"{SOFTMAX}:y"]
@@ -95,7 +95,7 @@ def test_a_table_has_numpys_numbers_of_the_chosen_head(page, numbers):
 
 def test_arrow_keys_point_at_cells_and_enter_spells_one_out(page, numbers):
     right = numbers("decoder")["grad decoder.norm:y"]
-    shown = page("decoder", "op=decoder.norm").settle()
+    shown = page("decoder", "op=decoder.norm&t=81").settle()
     shown.script("document.querySelector('.is-output .heatmap-gradient .heatmap-rings').focus()")
     shown.press(DOWN, DOWN, RIGHT).settle()
     pointed = datasets(shown, ".is-output .pair-readout [data-cell]")

@@ -126,6 +126,7 @@ def test_a_nudge_agrees_with_backward_to_1e_6(live, ref):
     cell = np.unravel_index(np.abs(gradient).argmax(), gradient.shape)
     page = live()
     page.go(f"op={page.op_of(ref)}&ref=grad {ref}&cell={','.join(map(str, cell))}")
+    page.find(".path-list")                     # the last thing that the panel draws
     page.click("#nudge")
     numeric = float(page.find("#proof dd.is-numeric").get_attribute("data-value"))
     np.testing.assert_allclose(numeric, gradient[cell], rtol=1e-6)

@@ -4,7 +4,8 @@ import pytest
 from helpers.browser import Keys
 
 VIEWS = ["op=decoder.blocks.0.attention.attention.softmax&ref=grad decoder.blocks.0.attention.attention.softmax:y&cell=0,0,2,1",
-         "op=decoder.blocks.0&view=attention", "op=output&view=predictions", "op=embedding&view=hands-on"]
+         "op=decoder.blocks.0&view=attention&t=81", "op=output&view=predictions&t=81", "view=ranking&t=81", "op=embedding&view=hands-on",
+         "story=query.0", "compare=head&two=1&view=hands-on"]
 
 # What is cut off or stands beyond the page: the page itself must not scroll sideways, and no text may stick out of the window.
 OVERFLOW = """
@@ -85,8 +86,8 @@ def test_nothing_sticks_out_of_the_window(page, width, height, large):
 
 def test_whatever_takes_the_focus_has_a_name(page, kind):
     shown = page(kind)
-    shown.click("#unfold-all")
-    for view in ["op=loss&ref=loss:y", "view=attention", "view=predictions", "view=hands-on"]:
+    shown.zoom("operations")
+    for view in ["op=loss&ref=loss:y", "view=attention&t=1000", "view=predictions&t=1000", "view=ranking&t=1000", "view=hands-on", "story=step.0"]:
         shown.go(view)
         assert shown.script(NAMELESS) == [], view
 

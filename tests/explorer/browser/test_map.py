@@ -26,7 +26,7 @@ LINES = """
 
 def unfolded(page, kind):
     shown = page(kind)
-    return shown.click("#unfold-all").settle()
+    return shown.zoom("operations")
 
 
 def is_mask(slot):
@@ -116,7 +116,7 @@ def test_the_encoder_stands_left_of_the_decoder(page):
 
 
 def test_the_folded_map_fits_the_window_and_marks_the_group_in_which_a_step_runs(page, kind):
-    shown = page(kind).click("#follow").click("#fold-all").settle()
+    shown = page(kind).click("#follow").zoom("model")
     heights = shown.script("const stage = document.querySelector('#map .stage'); return [stage.scrollHeight, stage.clientHeight]")
     assert heights[0] <= heights[1] + 1
     steps = shown.document()["steps"]
@@ -170,7 +170,7 @@ def test_keys_walk_the_time_line_and_back_returns_to_the_place_before(page):
 
 
 def test_the_map_is_walked_folded_and_chosen_from_by_keyboard(page):
-    shown = page("decoder", "op=embedding").settle()
+    shown = page("decoder", "op=embedding").zoom("blocks")
     shown.script("document.querySelector('svg.map .node[tabindex=\"0\"]').focus()")
     focus = "return document.activeElement.dataset.op ?? document.activeElement.dataset.valueId"
     shown.press(DOWN)
@@ -188,7 +188,7 @@ def test_the_map_is_walked_folded_and_chosen_from_by_keyboard(page):
 
 
 def test_without_motion_nothing_moves_and_steps_remain(page):
-    shown = page("decoder")
+    shown = page("decoder", "op=embedding")
     shown.resize(1280, 800, motion=False).settle()
     assert shown.script("return document.querySelector('#play').checkVisibility()") is False
     assert shown.script("return document.getAnimations().length") == 0
@@ -209,7 +209,7 @@ def test_no_width_scrolls_sideways_and_each_area_can_be_reached(page, width):
 
 
 def test_the_page_says_that_the_server_has_ended_and_goes_on(live):
-    shown = live()
+    shown = live("op=embedding")
     offline = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
     shown.command("Network.enable")
     shown.command("Network.emulateNetworkConditions", offline=True, **offline)

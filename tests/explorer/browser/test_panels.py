@@ -1,4 +1,4 @@
-"""Attention, predictions, hands on, the tour, pictures as files, and large type: what they show is what NumPy computes."""
+"""Attention, predictions, what if, pictures as files, and large type: what they show is what NumPy computes."""
 
 import copy
 import xml.etree.ElementTree as ElementTree
@@ -49,7 +49,7 @@ def test_the_heatmaps_of_all_heads_show_numpys_weights_and_gradients(page, kind,
         weights, dweights = right[layer["weights"]], right[f"grad {layer['weights']}"]
         dscores = weights * (dweights - (weights * dweights).sum(-1, keepdims=True))
         wanted = {layer["weights"]: weights, f"grad {layer['weights']}": dweights, f"grad {layer['scores']}": dscores}
-        cells = page(kind, f"view=attention&ref={layer['weights']}&cell=0,0,0,0").settle().script(CELLS)
+        cells = page(kind, f"view=attention&ref={layer['weights']}&cell=0,0,0,0&t=1000").settle().script(CELLS)
         assert len(cells) == sum(array[0].size for array in wanted.values())
         for ref, cell, value, fill in cells:
             index = tuple(map(int, cell.split(",")))
@@ -60,7 +60,7 @@ def test_the_heatmaps_of_all_heads_show_numpys_weights_and_gradients(page, kind,
 
 
 def test_a_token_says_what_it_collects_and_why_the_first_ones_gradient_is_zero(page):
-    shown = page("decoder", "view=attention").settle()
+    shown = page("decoder", "view=attention&t=1000").settle()
     first, second = example("decoder").text.split()[:2]
     shown.script("document.querySelector('.token[data-side=query]').focus()")
     assert f"{first}₀ 1.00" in shown.text(".readout") or f"{first} 1.00" in shown.text(".readout")
@@ -75,7 +75,7 @@ def test_a_token_says_what_it_collects_and_why_the_first_ones_gradient_is_zero(p
 
 
 def test_probabilities_losses_and_gradients_are_those_of_numpy(page, kind):
-    shown = page(kind, "view=predictions").settle()
+    shown = page(kind, "view=predictions&t=1000").settle()
     predictions = shown.document()["predictions"]
     inputs, targets, _ = example(kind).read()
     logits = copy.deepcopy(example(kind).model).astype(np.float64).eval()(*inputs)
@@ -102,7 +102,7 @@ def test_probabilities_losses_and_gradients_are_those_of_numpy(page, kind):
 
 @pytest.mark.parametrize("view", ["attention", "predictions"])
 def test_pictures_are_saved_as_svg_files_that_load_nothing(page, view):
-    shown = page("decoder", f"view={view}").settle()
+    shown = page("decoder", f"view={view}&t=1000").settle()
     name, text = shown.driver.execute_script(SAVED_FILE, f"#view-{view} .export")
     root = ElementTree.fromstring(text)
     assert name.endswith(".svg") and root.tag == "{http://www.w3.org/2000/svg}svg"
@@ -121,46 +121,16 @@ def test_pictures_are_saved_as_svg_files_that_load_nothing(page, view):
 @pytest.mark.parametrize("view, button", [("attention", ".head-gallery .export"), ("component", ".array-map .export")])
 def test_saved_heatmaps_have_their_color_scale(page, view, button):
     place = "op=decoder.blocks.0.attention.attention.softmax"
-    shown = page("decoder", f"view={view}&{place}").settle()
+    shown = page("decoder", f"view={view}&{place}&t=1000").settle()
     root = ElementTree.fromstring(shown.driver.execute_script(SAVED_FILE, f"#view-{view} {button}")[1])
     heatmap, scale = root.findall("{http://www.w3.org/2000/svg}svg")
     fills = {rect.get("fill") for rect in scale.iter("{http://www.w3.org/2000/svg}rect")}
     assert len(fills) > 5 and "".join(scale.itertext()).strip()
 
 
-def test_the_tours_words_agree_with_the_page_beside_it(page):
-    shown = page("decoder", "view=component").settle().click("#tour-start").settle()
-    said = {}
-    for _ in range(8):
-        said[shown.script("return document.querySelector('.tour-card').dataset.station")] = shown.text(".tour-card")
-        if shown.script("return document.getElementById('tour-next') !== null"):
-            shown.click("#tour-next").settle()
-    _, targets, _ = example("decoder").read()
-    assert f"{np.sum(targets >= 0)} targets" in said["loss"] and shown.text("#header .loss b") in said["loss"]
-    assert "every token" in said["loss"] and "p − q" in said["gradient"] and "label" not in said["gradient"] + said["loss"]
-    assert "`" not in "".join(said.values()) and shown.text(".tour-card code") == example("decoder").command
-    shown.press(ESCAPE)
-
-
 def test_a_saved_page_says_how_to_start_the_server(page):
     said = page("encoder-decoder", "view=hands-on").settle().text("#view-hands-on")
     assert "numpy-transformer explore" in said and "--model encoder-decoder" in said and "`" not in said
-
-
-def test_the_tour_leads_through_eight_places_and_can_be_left(page, kind):
-    shown = page(kind, "view=component").settle().click("#tour-start")
-    seen = []
-    for _ in range(8):
-        shown.find(".tour-card[data-station]")
-        shown.settle()
-        seen.append((shown.script("return document.querySelector('.tour-card').dataset.station"), tuple(shown.place().items())))
-        assert "undefined" not in shown.text(".tour-card") and "{" not in shown.text(".tour-card")
-        if len(seen) < 8:
-            shown.click("#tour-next")
-    assert len({station for station, _ in seen}) == 8 and len({place for _, place in seen}) >= 7
-    shown.press(ESCAPE)
-    assert shown.text("#tour") == "" and shown.script("return document.activeElement.id") == "tour-start"
-    assert shown.errors() == []
 
 
 @pytest.mark.parametrize("view", ["component", "attention", "predictions"])
@@ -238,7 +208,7 @@ def test_a_head_is_switched_off_and_bad_numbers_get_a_sentence(live):
 
 @pytest.mark.parametrize("width, height", [(1280, 800), (1000, 800), (360, 740)])
 def test_the_first_choice_does_not_move_the_picture_under_the_pointer(page, width, height):
-    shown = page("decoder", "view=attention&area=panel").resize(width, height).settle()
+    shown = page("decoder", "view=attention&area=panel&t=1000").resize(width, height).settle()
     parts = ["#view-attention .attention-lines", "#view-attention .heads"]
     tops = f"""return {parts}.map((css) => document.querySelector(css).getBoundingClientRect().top)"""
     shown.script("document.body.dataset.area = 'panel'")
