@@ -68,6 +68,7 @@ async function beginAtANumber(app) {
   const found = await softmaxBackward(app, state.get().doc).catch(() => null);
   if (found) {
     state.update(found.place, { replace: true });
+    state.update({ area: "map" }, { replace: true });          // on a small screen, where one area is visible at a time
   }
 }
 

@@ -258,7 +258,12 @@ export function startMap(root, app, { tools }) {
     scrollTo(visible(state.get().op ?? ""));
   }).observe(stage);
 
+  let painted = document.documentElement.dataset.theme;          // "auto" may change its colors while the state stays
   state.subscribe((now, before) => {
+    if (document.documentElement.dataset.theme !== painted) {
+      painted = document.documentElement.dataset.theme;
+      paint(view.svg, app);
+    }
     if (now.doc !== before.doc) {
       const known = new Set(before.doc.groups.map((group) => group.id));
       now.doc.groups.filter((group) => !known.has(group.id)).forEach((group) => shared.folded.add(group.id));

@@ -71,12 +71,17 @@ async function addition(app, doc) {
   return ref && app.store.info(ref, doc) ? { key: "addition", numbers: {}, place: { view: "component", op: op.id, ref, index: await largestEntry(app, ref) } } : null;
 }
 
-// The gradient of the scores of the first attention, at its largest entry: the page opens here.
+// The gradient of the scores of the first attention, at the largest entry where a token looks at another one: the page opens here.
 export async function softmaxBackward(app, doc) {
   const entry = (doc.attention ?? [])[0];
   const op = entry ? doc.ops.find(({ outputs }) => Object.values(outputs).includes(entry.weights)) : opOfClass(doc, "Softmax");
   const ref = op && op.inputs.x && gradientRef(op.inputs.x);
-  return ref && app.store.info(ref, doc) ? { key: "softmax", numbers: {}, place: { view: "component", op: op.id, ref, index: await largestEntry(app, ref) } } : null;
+  if (!ref || !app.store.info(ref, doc)) {
+    return null;
+  }
+  const size = app.store.info(ref, doc).shape.at(-1);
+  const index = await largestEntry(app, ref, (flat) => flat % size !== Math.floor(flat / size) % size);
+  return { key: "softmax", numbers: {}, place: { view: "component", op: op.id, ref, index } };
 }
 
 async function heads(app, doc) {
