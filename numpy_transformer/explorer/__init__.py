@@ -14,6 +14,7 @@ edits.py, switches.py, possibilities.py             what a reader changes: weigh
 nudge.py, batched_nudges.py, predictions.py         the proof by finite differences; what a step predicts
 document.py, page.py, wording.py, page/             the document, the page that draws it, and its words
 lessons.py, variables.py, measure.py                places of lessons; arrays of a program; how fast the page is
+film/                                               a training run as a page that plays it
 """
 
 from .explorer import Explorer, explore
