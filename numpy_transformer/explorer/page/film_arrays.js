@@ -11,22 +11,22 @@ const SIZE = { width: 92, height: 22 };
 
 export function start(root, film) {
   const { parameters, run } = film.doc;
-  const pictures = [];
-  const lines = [];
   const axes = Object.fromEntries(KINDS.map(([kind]) => [kind, sharedAxis(film.norms[kind])]));
   const normsOf = (kind, i) => film.frames.map((_, frame) => film.norms[kind][frame * parameters.length + i]);
   const cards = parameters.map((parameter, i) => {
+    const card = { group: parameter.group, visible: true, pictures: [], lines: [] };
     const figures = KINDS.map(([kind, scale, color]) => {
       const array = film.arrays[i][kind];
       const picture = { ...matrixCanvas(array.rows, array.columns, { class: "picture", role: "img" }), array, scale, kind, parameter };
-      pictures.push(picture);
+      card.pictures.push(picture);
       const line = sparkline(normsOf(kind, i), axes[kind], color, SIZE);
-      lines.push(line);
+      card.lines.push(line);
       const limit = h("span", { class: "note number" }, t("arrays.limit", { limit: formatNumber(array.limit, 2) }));
-      return h("figure", { "data-kind": kind }, picture.canvas, limit, h("figcaption", { class: "spark" }, line.canvas, line.number));
+      return h("figure", { "data-kind": kind }, picture.canvas, h("figcaption", {}, line.number, limit), line.canvas);
     });
-    return { group: parameter.group, element: h("li", { class: "card", "data-name": parameter.name },
-      h("h4", {}, parameter.title), h("span", { class: "note number" }, formatShape(parameter.shape)), h("div", { class: "pair" }, figures)) };
+    card.element = h("li", { class: "card", "data-name": parameter.name }, h("h4", {}, parameter.title),
+      h("span", { class: "note number" }, formatShape(parameter.shape)), h("div", { class: "pair" }, figures));
+    return card;
   });
   const legends = KINDS.map(([kind, scale]) => ({ scale, kind, bar: matrixCanvas(1, 96, { class: "scale", "aria-hidden": "true" }) }));
   const before = h("p", { class: "note before" }, t("arrays.before"));
@@ -40,13 +40,20 @@ export function start(root, film) {
   function draw(frame) {
     shown = frame;
     before.classList.toggle("over", film.frames[frame].loss !== null);
+    const isPlaying = document.body.hasAttribute("data-playing");
+    for (const card of cards) {
+      if (!isPlaying || card.visible) drawCard(card, frame);
+    }
+    if (!isPlaying) describe(frame);
+  }
+
+  function drawCard({ pictures, lines }, frame) {
     for (const picture of pictures) paintSigned(picture, picture.array, frame, picture.scale);
     for (const line of lines) line.draw(frame);
-    if (!document.body.hasAttribute("data-playing")) describe(frame);
   }
 
   function describe(frame) {
-    for (const { canvas, array, kind, parameter } of pictures) {
+    for (const { canvas, array, kind, parameter } of cards.flatMap((card) => card.pictures)) {
       const name = [parameter.group, parameter.title].filter(Boolean).join(", ");
       canvas.setAttribute("aria-label", t("arrays.describe", { kind: t(`arrays.${kind}`), name, step: film.frames[frame].step,
         largest: formatNumber(array.scales[frame], 2) }));
@@ -55,9 +62,16 @@ export function start(root, film) {
 
   function redraw() {
     for (const { bar, scale } of legends) paintScale(bar, scale);
-    for (const line of lines) line.redraw();
+    for (const line of cards.flatMap((card) => card.lines)) line.redraw();
     draw(shown);
   }
+
+  // While the film plays, only the cards in the window are drawn; when it pauses, all are.
+  const cardOf = new Map(cards.map((card) => [card.element, card]));
+  const observer = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) cardOf.get(target).visible = isIntersecting;
+  });
+  for (const { element } of cards) observer.observe(element);
   return { draw, redraw };
 }
 

@@ -4,7 +4,7 @@ import { h, replace } from "explorer/dom";
 import { sharedAxis, sparkline } from "explorer/film_sparkline";
 import { t } from "explorer/strings";
 
-const SIZE = { width: 104, height: 30 };
+const SIZE = { width: 96, height: 28 };
 const KINDS = [["weights", "--forward"], ["gradients", "--backward"]];
 
 export function start(root, film) {
@@ -32,13 +32,14 @@ export function start(root, film) {
   return { draw, redraw };
 }
 
-// [{title, places: numbers of the parameters}]: the blocks, and the arrays outside the blocks, each of them by itself.
+// [{title, places: numbers of the parameters}]: the blocks, and the components outside the blocks.
 function partsOf(parameters) {
   const parts = [];
   parameters.forEach(({ group, title }, i) => {
-    const known = parts.find((part) => group && part.title === group);
+    const name = group || title.split(": ")[0];
+    const known = parts.find((part) => part.title === name);
     if (known) known.places.push(i);
-    else parts.push({ title: group || title, places: [i] });
+    else parts.push({ title: name, places: [i] });
   });
   return parts;
 }

@@ -70,9 +70,11 @@ export function start(root, film, show) {
   }
 
   function pause() {
+    if (!playing) return;
     window.cancelAnimationFrame(playing);
     playing = null;
     showPlaying();
+    show(at);                     // while a film plays, panels may leave out what cannot be seen
   }
 
   function showPlaying() {
@@ -169,7 +171,7 @@ function readings(film) {
 
 function explanation({ doc }) {
   const every = doc.curves.every > 1 ? ` ${t("curve.every", { n: doc.curves.every })}` : "";
-  return t("curve.axis") + every;
+  return `${t("curve.smooth")} ${t("curve.axis")}${every}`;
 }
 
 function sign(name) {

@@ -56,7 +56,7 @@ function positionRows({ example }) {
     return { element, meter, number, best, mark, right };
   });
   const heads = ["reads", "right", "bar", "guesses"].map((name) => h("th", { scope: "col" }, t(`predictions.${name}`)));
-  const element = h("div", { class: "scroll" }, h("table", { class: "positions" }, h("thead", {}, h("tr", {}, heads)),
+  const element = h("div", { class: "scroll" }, h("table", { class: example.kind === "next token" ? "positions" : "positions words" }, h("thead", {}, h("tr", {}, heads)),
     h("tbody", {}, rows.map((row) => row.element))));
 
   function draw(frame) {
