@@ -15,7 +15,7 @@ from .budget import (MOST_POINTS, MOST_VALIDATIONS, block_length, cells, evenly,
 from .fixed_example import GUESSES, MOST_CLASSES
 from .pictures import as_json, pool, signed_bytes, unsigned_bytes
 
-EVERY_SAMPLE = 3                                # frames: to write a text takes longer than all else in a frame
+EVERY_SAMPLE = 4                                # frames: to write a text takes longer than all else in a frame
 
 
 class Film:

@@ -3,7 +3,7 @@
 import { h, replace } from "explorer/dom";
 import { matrixCanvas, paintScale, paintSigned } from "explorer/film_paint";
 import { sharedAxis, sparkline } from "explorer/film_sparkline";
-import { formatNumber, formatShape } from "explorer/format";
+import { formatNumber } from "explorer/format";
 import { t } from "explorer/strings";
 
 const KINDS = [["weights", "value", "--forward"], ["gradients", "gradient root", "--backward"]];
@@ -25,7 +25,7 @@ export function start(root, film) {
       return h("figure", { "data-kind": kind }, picture.canvas, h("figcaption", {}, line.number, limit), line.canvas);
     });
     card.element = h("li", { class: "card", "data-name": parameter.name }, h("h4", {}, parameter.title),
-      h("span", { class: "note number" }, formatShape(parameter.shape)), h("div", { class: "pair" }, figures));
+      h("span", { class: "note number" }, parameter.shape.join(" × ")), h("div", { class: "pair" }, figures));
     return card;
   });
   const legends = KINDS.map(([kind, scale]) => ({ scale, kind, bar: matrixCanvas(1, 96, { class: "scale", "aria-hidden": "true" }) }));
