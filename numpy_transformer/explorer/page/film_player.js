@@ -154,7 +154,7 @@ function readings(film) {
     step.textContent = t("player.step", { step: formatCount(shown.step) });
     const texts = {};
     for (const { name, number } of rows) {
-      texts[name] = numbers[name] === null ? "–" : formatNumber(numbers[name]);
+      texts[name] = numbers[name] === null ? "–" : formatNumber(numbers[name], Math.abs(numbers[name]) < 1e-3 ? 2 : 3);
       number.textContent = texts[name];
       number.dataset.value = numbers[name] ?? "";
     }
