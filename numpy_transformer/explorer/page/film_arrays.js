@@ -19,7 +19,7 @@ export function start(root, film) {
       const array = film.arrays[i][kind];
       const picture = { ...matrixCanvas(array.rows, array.columns, { class: "picture", role: "img" }), array, scale, kind, parameter };
       card.pictures.push(picture);
-      const line = sparkline(normsOf(kind, i), axes[kind], color, SIZE);
+      const line = sparkline(normsOf(kind, i), axes[kind], color);
       card.lines.push(line);
       const limit = h("span", { class: "note number" }, t("arrays.limit", { limit: formatNumber(array.limit, 2) }));
       return h("figure", { "data-kind": kind }, picture.canvas, h("figcaption", {}, line.number, limit), line.canvas);
@@ -62,7 +62,7 @@ export function start(root, film) {
 
   function redraw() {
     for (const { bar, scale } of legends) paintScale(bar, scale);
-    for (const line of cards.flatMap((card) => card.lines)) line.redraw();
+    for (const line of cards.flatMap((card) => card.lines)) line.redraw(SIZE);
     draw(shown);
   }
 

@@ -57,6 +57,9 @@ function linear(low, high) {
 function logarithmic(low, high) {
   const [bottom, top] = [Math.log10(low) - 0.05, Math.log10(high) + 0.05];
   const ticks = [];
-  for (let power = Math.ceil(bottom); power <= Math.floor(top); power += 1) ticks.push(10 ** power);
+  const digits = top - bottom < 2.5 ? [1, 2, 5] : [1];
+  for (let power = Math.floor(bottom); power <= top; power += 1) {
+    ticks.push(...digits.map((digit) => digit * 10 ** power).filter((tick) => Math.log10(tick) >= bottom && Math.log10(tick) <= top));
+  }
   return { y: (number) => (Math.log10(Math.max(number, low / 10)) - bottom) / (top - bottom), ticks, isLog: true };
 }

@@ -4,7 +4,8 @@ import { h, replace } from "explorer/dom";
 import { sharedAxis, sparkline } from "explorer/film_sparkline";
 import { t } from "explorer/strings";
 
-const SIZE = { width: 96, height: 28 };
+const WIDTH = { least: 72, most: 240, beside: 210 };          // pixels of a curve; `beside` is for names and numbers
+const HEIGHT = { least: 28, most: 72, all: 480, share: 0.6 }; // `all` curves below each other, and the share of the width
 const KINDS = [["weights", "--forward"], ["gradients", "--backward"]];
 
 export function start(root, film) {
@@ -12,7 +13,7 @@ export function start(root, film) {
   const norms = Object.fromEntries(KINDS.map(([kind]) => [kind, parts.map((part) => jointNorms(film, kind, part.places))]));
   const lines = [];
   const rows = parts.map((part, i) => h("tr", { "data-part": part.title }, h("th", { scope: "row" }, part.title), KINDS.map(([kind, color]) => {
-    const line = sparkline(norms[kind][i], sharedAxis(norms[kind].flat()), color, SIZE);
+    const line = sparkline(norms[kind][i], sharedAxis(norms[kind].flat()), color);
     lines.push(line);
     return h("td", {}, h("div", { class: "spark", "data-kind": kind }, line.canvas, line.number));
   })));
@@ -26,10 +27,16 @@ export function start(root, film) {
     for (const line of lines) line.draw(frame);
   }
   function redraw() {
-    for (const line of lines) line.redraw();
+    const width = within(WIDTH, (root.clientWidth - WIDTH.beside) / 2);
+    const size = { width, height: within(HEIGHT, Math.min(HEIGHT.share * width, HEIGHT.all / parts.length)) };
+    for (const line of lines) line.redraw(size);
     draw(shown);
   }
   return { draw, redraw };
+}
+
+function within({ least, most }, number) {
+  return Math.round(Math.max(least, Math.min(most, number)));
 }
 
 // [{title, places: numbers of the parameters}]: the blocks, and the components outside the blocks.

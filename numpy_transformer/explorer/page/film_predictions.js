@@ -45,7 +45,7 @@ function texts({ text, target, kind }) {
 function positionRows({ example }) {
   const count = example.rows.length;
   const guesses = example.best.length / example.right.length;
-  const shown = Math.max(1, Math.min(guesses, Math.floor(LETTERS / (Math.min(LONGEST, widest(example.names)) + 5))));
+  const shown = guessesThatFit(example.names, guesses);
   const rows = example.rows.map(({ reads, right }, i) => {
     const meter = h("span", { class: "meter-fill" });
     const number = h("span", { class: "number" });
@@ -79,6 +79,13 @@ function positionRows({ example }) {
     });
   }
   return { element, draw };
+}
+
+// How many guesses fit beside one another: names are as wide as something between the usual one and the widest.
+function guessesThatFit(names, guesses) {
+  const widths = names.map((name) => Math.min(LONGEST, widest([name]))).sort((a, b) => a - b);
+  const width = (widths[Math.floor(widths.length * 0.75)] + widths[widths.length - 1]) / 2;
+  return Math.max(1, Math.min(guesses, Math.floor(LETTERS / (width + 5))));
 }
 
 // One bar for each class, in the same order in all frames.

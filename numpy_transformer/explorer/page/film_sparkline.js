@@ -17,7 +17,8 @@ export function sharedAxis(numbers) {
   return (number) => (number > 0 ? Math.max(0, (Math.log(number) - low) / Math.max(high - low, 1e-9)) : 0);
 }
 
-export function sparkline(numbers, axis, color, { width, height }) {
+// redraw({width, height}) follows a new theme or size.
+export function sparkline(numbers, axis, color) {
   const canvas = document.createElement("canvas");
   canvas.setAttribute("aria-hidden", "true");
   const number = document.createElement("span");
@@ -25,8 +26,11 @@ export function sparkline(numbers, axis, color, { width, height }) {
   const x = (frame) => MARGIN + ((width - 2 * MARGIN) * frame) / Math.max(1, numbers.length - 1);
   const y = (value) => height - MARGIN - (height - 2 * MARGIN) * axis(value);
   let sheets = [];
+  let width = 0;
+  let height = 0;
 
-  function redraw() {
+  function redraw(size) {
+    ({ width, height } = size);
     sheets = [0.25, 1].map((alpha) => {
       const sheet = document.createElement("canvas");
       const context = sized(sheet, width, height);
