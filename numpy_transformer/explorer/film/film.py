@@ -114,7 +114,8 @@ class Film:
         model = self.trainer.model
         return {"format": "numpy-transformer-film", "version": 1, "title": self.title,
                 "model": {"class": type(model).__name__, "parameters": model.num_parameters()},
-                "run": {"first": self.first, "last": self.trainer.steps, "planned": self.planned, "clip": self.trainer.clip},
+                "run": {"first": self.first, "last": self.trainer.steps, "planned": self.planned, "clip": self.trainer.clip,
+                        "label_smoothing": getattr(self.trainer.criterion, "label_smoothing", 0.0)},
                 "frames": self.frames, "curves": self.curves(), "validation": self.validations(),
                 "parameters": self.parameters(), "norms": self.norms_of_parameters(),
                 "example": self.example and self.describe_example(), "attention": self.attention_maps(),

@@ -4,7 +4,7 @@ import { h, replace } from "explorer/dom";
 import { sharedAxis, sparkline } from "explorer/film_sparkline";
 import { t } from "explorer/strings";
 
-const WIDTH = { least: 72, most: 240, beside: 210 };          // pixels of a curve; `beside` is for names and numbers
+const WIDTH = { least: 72, most: 240, beside: 224 };          // pixels of a curve; `beside` is for names and numbers
 const HEIGHT = { least: 28, most: 72, all: 480, share: 0.6 }; // `all` curves below each other, and the share of the width
 const KINDS = [["weights", "--forward"], ["gradients", "--backward"]];
 

@@ -171,7 +171,8 @@ function readings(film) {
 
 function explanation({ doc }) {
   const every = doc.curves.every > 1 ? ` ${t("curve.every", { n: doc.curves.every })}` : "";
-  return `${t("curve.smooth")} ${t("curve.axis")}${every}`;
+  const smoothing = doc.run.label_smoothing ? ` ${t("curve.label_smoothing", { share: doc.run.label_smoothing })}` : "";
+  return `${t("curve.smooth")} ${t("curve.axis")}${every}${smoothing}`;
 }
 
 function sign(name) {
