@@ -288,10 +288,18 @@ def test_the_film_is_saved_after_ctrl_c(capsys, text, tmp_path, monkeypatch):
     assert any("of 6 planned steps" in sentence for sentence in document["left_out"])
 
 
-def test_the_film_is_saved_when_the_training_stops_early_or_fails(task):
+def test_a_film_ends_where_early_stopping_ends_the_training(task):
     losses = iter([1.0, 2.0, 3.0])
     film, trainer = filmed(task, validation=lambda: next(losses), every=1, patience=1)
     assert trainer.steps == 2 and [frame["step"] for frame in film.document()["frames"]] == [0, 1, 2]
+
+
+def test_the_film_is_saved_when_the_training_fails(capsys, text, tmp_path, monkeypatch):
+    check = Trainer.check_finite
+    monkeypatch.setattr(Trainer, "check_finite", lambda self, what, value: check(self, what, math.inf if self.steps == 2 else value))
+    code, out, err = run(capsys, *LM, "--text", text, "--out", tmp_path / "a.npz", "--film", tmp_path / "film.html")
+    assert code == 2 and "step 3: the loss is inf" in err and "saved the film" in out
+    assert [frame["step"] for frame in document_of(tmp_path / "film.html")["frames"]] == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name, sentence", [
