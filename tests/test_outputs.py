@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="named pipes of POSIX
 KINDS = {"pipe.npz": "a named pipe", "link.npz": "a named pipe", "socket.npz": "a socket", "folder.npz": "a folder"}
 COMMANDS = [
     (["train", "lm", "--out"], ".npz"), (["train", "lm", "--out", "new.npz", "--curves"], ".png"),
+    (["train", "lm", "--out", "new.npz", "--film"], ".html"),
     (["import", "no-folder", "--out"], ".npz"), (["import", "no-folder", "--overwrite", "--out"], ".npz"),
     (["train", "lm", "--resume", "--out"], ".npz"), (["train", "lm", "--overwrite", "--out"], ".npz"),
     (["embed", "no.npz", "a", "--out"], ".npy"), (["exercise", "gradescope-zip"], ".zip"), (["bench", "--json"], ".json")]

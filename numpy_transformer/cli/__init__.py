@@ -4,7 +4,7 @@ greeting.py, parser.py, terminal.py                      no command; what all ha
 demo.py, lesson.py, exercise.py, build.py                to learn
 figures.py, explore.py
 gradcheck.py, gradcheck_own.py, trace.py, zoo.py, bench.py      to check and to measure
-train.py, train_files.py, settings.py                    to train
+train.py, train_files.py, train_film.py, settings.py     to train
 generate.py, predict.py, evaluate.py, importing.py, info.py     to use what was trained or published
 plot.py, plot_examples.py, plotted_run.py                to draw
 grade.py, grade_options.py, grade_places.py              to grade a class

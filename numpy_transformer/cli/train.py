@@ -15,6 +15,7 @@ from ..training.checkpoint import Checkpoint, average_checkpoints, write_checkpo
 from .parser import add_command, option
 from .settings import add_settings, given_settings, resumed_settings
 from .train_files import check_outputs, remove_kept
+from .train_film import start_film
 
 MAY_CHANGE_ON_RESUME = ("steps", "epochs", "validate_every", "save_every", "patience", "average", "text", "source",
                         "target", "data")
@@ -33,6 +34,8 @@ def add_to_parser(commands):
         sub.add_argument("--resume", action="store_true", help="continue the run in --out, with its settings")
         sub.add_argument("--overwrite", action="store_true", help="replace the run in --out")
         sub.add_argument("--curves", metavar="FILE.png", help="draw the learning curves at the end")
+        sub.add_argument("--film", metavar="PAGE.html", help="record the training as a page that plays it: losses, predictions, "
+                                                             "attention, weights and gradients")
         add_settings(sub, "data", task.data_settings, task.configurations)
         add_settings(sub, "model", task.model_settings, task.configurations)
         add_settings(sub, "training", task.training_settings, task.configurations)
@@ -51,7 +54,9 @@ def run(arguments):
         say(f"resuming at step {trainer.steps:,}")
     else:
         save_settings(trainer, checkpoint, arguments.overwrite)
-    train(trainer, task, checkpoint)
+    with mpi.together(comm):
+        film = start_film(arguments.film, trainer, task) if mpi.is_first(comm) else None
+    train(trainer, task, checkpoint, film)
     if mpi.is_first(comm):
         finish(trainer, task, checkpoint, arguments.curves)
 
@@ -181,16 +186,20 @@ def save_settings(trainer, checkpoint, overwrite):
     checkpoint.save(trainer, keep=False)
 
 
-def train(trainer, task, checkpoint):
+def train(trainer, task, checkpoint, film=None):
+    """Trains to the last step. A film is saved however the training ends."""
     s = task.settings
     if trainer.steps >= s["steps"]:
         return
     try:
         trainer.fit(task.batches, s["steps"] - trainer.steps, task.make_validation(trainer.model), s["validate_every"],
                     patience=s["patience"] or None, checkpoint=checkpoint, title=task.name,
-                    watch="validation" if s["watch"] == "loss" else s["watch"])
+                    watch="validation" if s["watch"] == "loss" else s["watch"], after_step=film and film.watch)
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt(f"{str(stop) or 'interrupted'}; --resume continues") from stop
+    finally:
+        if film:
+            say(film.save())
 
 
 def finish(trainer, task, checkpoint, curves):

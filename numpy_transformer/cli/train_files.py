@@ -7,6 +7,7 @@ from pathlib import Path
 from ..outputs import check_output
 from ..tasks.runs import IMPORTED, SCRIPT, check_meta
 from ..training.checkpoint import read_checkpoint
+from .train_film import check_film
 
 
 def check_outputs(arguments):
@@ -17,6 +18,7 @@ def check_outputs(arguments):
     check_output(arguments.out)
     saved = find_run(arguments, Path(arguments.out))
     check_picture(arguments.curves, arguments.out)
+    check_film(arguments.film, arguments.out)
     return saved
 
 

@@ -15,6 +15,7 @@ comparisons.py                                      other steps that are set bes
 nudge.py, batched_nudges.py, predictions.py         the proof by finite differences; what a step predicts
 document.py, page.py, wording.py, page/             the document, the page that draws it, and its words
 lessons.py, variables.py, measure.py                places of lessons; arrays of a program; how fast the page is
+film/                                               a training run as a page that plays it
 """
 
 from .explorer import Explorer, explore

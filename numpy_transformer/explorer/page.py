@@ -4,6 +4,8 @@
 as they are, with an import map. A saved page contains all of them, with the modules in one inline script, because browsers
 load no modules from a file. Comments in index.html mark what is filled in: policy, style, no_script, texts, document and
 modules. The page's texts, in the chosen language, stand in it as JSON.
+
+The film of a training run (film/) is another page, film.html. A page has those modules that its first one needs.
 """
 
 import base64
@@ -13,12 +15,14 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from ..texts import folder_of_language, texts_of
 
 FOLDER = Path(__file__).parent / "page"
 PREFIX = "explorer/"
 STYLE_SHEETS = ["style.css", "map.css", "component.css", "views.css"]       # others follow
+
 START = 'import "explorer/main";'
 MARK = '<meta name="generator" content="numpy-transformer explore">'
 ICON = '<link rel="icon" href="data:,">'        # or browsers would ask for /favicon.ico
@@ -27,26 +31,40 @@ IMPORT = re.compile(r'^import\s+(?:(\{[^}]*\}|\*\s+as\s+\w+)\s+from\s+)?"([^"]+)
 EXPORT = re.compile(r"^export\s+(async\s+function\*?|function\*?|const|class)\s+(\w+)", re.M)
 EXPORT_LIST = re.compile(r"^export\s+\{([^}]*)\};?", re.M)
 LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")           # what browsers accept as a language
+COMMENT = re.compile(r"^[ \t]*//[^\n]*\n|^[ \t]*/\*\*.*?\*/[ \t]*\n", re.M | re.S)          # whole lines, which a saved page does without
 UNSUPPORTED = re.compile(r"^(?:export|import|await)\b.*|\bimport\s*\(.*", re.M)
 
 
-def render(document, start="", in_frame=False):
+class PageFiles(NamedTuple):
+    """What a page is made of: its skeleton, the module that starts it, and the subjects of its texts."""
+
+    skeleton: str
+    first: str
+    texts: tuple
+
+
+STEP = PageFiles("index.html", "main", ("explorer/page", "explorer/stories"))
+FILM = PageFiles("film.html", "film", ("explorer/film",))
+
+
+def render(document, start="", in_frame=False, page=STEP):
     """Returns the page of a document as one HTML text, which loads nothing.
 
     Parameters:
         document : dict, as FORMAT.md describes it
         start : the address inside the page at which it opens, such as "op=output&ref=grad output:y"
         in_frame : whether the page will be the srcdoc of an <iframe>, which has no address of its own
+        page : PageFiles, STEP or FILM
     """
-    script = bundle(read_modules())
+    script = bundle(read_modules(page))
     policy = (f"default-src 'none'; script-src '{hash_of(script)}'; style-src 'unsafe-inline'; img-src data: blob:; "
               "form-action 'none'")
     head = [MARK, f'<meta http-equiv="Content-Security-Policy" content="{policy}">', ICON]
     if in_frame:
         head.append('<base href="about:srcdoc">')           # without it, #links would lead to the page around the frame
-    return fill_page(document["title"], start, {
+    return fill_page(page, document["title"], start, {
         "policy": "\n".join(head),
-        "style": "\n".join(f"<style>\n{read(name)}</style>" for name in style_sheets()),
+        "style": "\n".join(f"<style>\n{read(name)}</style>" for name in style_sheets(page)),
         "document": f'<script type="application/json" id="document">{json_for_html(document)}</script>',
         "modules": f'<script type="module">{script}</script>'})
 
@@ -57,7 +75,7 @@ def live_page(title):
     policy = (f"default-src 'none'; script-src 'self' '{hash_of(import_map)}' '{hash_of(START)}'; "
               "style-src 'self' 'unsafe-inline'; img-src data: blob:; connect-src 'self'; base-uri 'none'; "
               "form-action 'none'; frame-ancestors 'none'")
-    return fill_page(title, "", {
+    return fill_page(STEP, title, "", {
         "policy": ICON,
         "style": "\n".join(f'<link rel="stylesheet" href="{name}">' for name in style_sheets()),
         "document": "",
@@ -76,31 +94,35 @@ def read(name):
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
-def read_modules():
-    """Returns {name: source} of the page's modules."""
-    return {path.stem: read(path.name) for path in sorted(FOLDER.glob("*.js"))}
+def read_modules(page=STEP):
+    """Returns {name: source} of the modules of a page: the first one, and those that it needs."""
+    modules = {path.stem: read(path.name) for path in sorted(FOLDER.glob("*.js"))}
+    needed = in_order(modules, [page.first])
+    return {name: source for name, source in modules.items() if name in needed}
 
 
-def style_sheets():
+def style_sheets(page=STEP):
     """Returns the names of the style sheets in their order, in which a later one may override an earlier one."""
-    names = sorted(path.name for path in FOLDER.glob("*.css"))
+    if page is FILM:
+        return ["style.css", "film.css"]
+    names = sorted(path.name for path in FOLDER.glob("*.css") if path.name != "film.css")
     return [name for name in STYLE_SHEETS if name in names] + [name for name in names if name not in STYLE_SHEETS]
 
 
-def fill_page(title, start, parts):
-    """Returns index.html with its title, the address at which it opens, and its four comments filled in."""
-    text = read("index.html")
+def fill_page(page, title, start, parts):
+    """Returns the skeleton of a page with its title, the address at which it opens, and its comments filled in."""
+    text = read(page.skeleton)
     title = title.encode("utf-8", "replace").decode()           # a lone surrogate cannot be written to a file
     text = re.sub(r"<title>.*?</title>", lambda _: f"<title>{html.escape(title)}</title>", text, count=1)
     text = re.sub(r"<body(?=[\s>])", lambda _: f'<body data-start="{html.escape(start)}"', text, count=1)
     text = text.replace("<html>", f'<html lang="{language()}">', 1)
-    texts = json_for_html({"language": language(), "texts": page_texts()})
-    parts = {"no_script": html.escape(page_texts()["page.no_script"]),
+    texts = json_for_html({"language": language(), "texts": page_texts(page)})
+    parts = {"no_script": html.escape(page_texts(page)["page.no_script"]),
              "texts": f'<script type="application/json" id="texts">{texts}</script>', **parts}
     for name, part in parts.items():
         before, comment, after = text.partition(f"<!-- explorer:{name} -->")
         if not comment:
-            raise ValueError(f"index.html lacks the comment <!-- explorer:{name} -->")
+            raise ValueError(f"{page.skeleton} lacks the comment <!-- explorer:{name} -->")
         text = before + part + after
     return text
 
@@ -111,9 +133,9 @@ def language():
     return name if LANGUAGE_TAG.fullmatch(name) else "en"
 
 
-def page_texts():
-    """Returns {SECTION.KEY: text} of all texts of the page in the chosen language."""
-    return {f"{section}.{key}": text for name in ("page", "stories") for section, texts in texts_of(f"explorer/{name}").items()
+def page_texts(page=STEP):
+    """Returns {SECTION.KEY: text} of all texts of a page in the chosen language."""
+    return {f"{section}.{key}": text for subject in page.texts for section, texts in texts_of(subject).items()
             for key, text in texts.items()}
 
 
@@ -157,8 +179,11 @@ def bundle(modules):
     return "".join(parts).replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-def in_order(modules):
-    """Returns the names of the modules, each after those that it imports. Raises ValueError for a circle."""
+def in_order(modules, wanted=None):
+    """Returns the names of the modules, or of those that the `wanted` ones need, each after those that it imports.
+
+    Raises: ValueError for a circle
+    """
     done, open_names = [], []
 
     def visit(name):
@@ -174,7 +199,7 @@ def in_order(modules):
             visit(imported)
         done.append(open_names.pop())
 
-    for name in modules:
+    for name in modules if wanted is None else wanted:
         visit(name)
     return done
 
@@ -184,7 +209,7 @@ def without_imports_and_exports(name, source):
     exports = [match[2] for match in EXPORT.finditer(source)]
     for match in EXPORT_LIST.finditer(source):
         exports += [renamed(item, "{1}: {0}") for item in match[1].split(",") if item.strip()]
-    source = EXPORT_LIST.sub("", EXPORT.sub(r"\1 \2", source))
+    source = EXPORT_LIST.sub("", EXPORT.sub(r"\1 \2", COMMENT.sub("", source + "\n")))
     source = IMPORT.sub(import_line, source)
     unsupported = UNSUPPORTED.search(source)
     if unsupported:

@@ -3,7 +3,7 @@
 import math
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -97,7 +97,8 @@ class Trainer:
 
     def fit(self, batches: Batches, steps: int | None = None, validation: Validation | None = None, every: int | None = None,
             epochs: int | None = None, patience: int | None = None, checkpoint: Checkpoint | PathLike | None = None,
-            title: str = "train", watch: str = "validation") -> History:
+            title: str = "train", watch: str = "validation",
+            after_step: Callable[["Trainer"], Any] | None = None) -> History:
         """Trains for `steps` more steps or `epochs` more epochs, and returns the history.
 
         Parameters:
@@ -115,6 +116,9 @@ class Trainer:
                 equal values, a lower loss is better
             checkpoint : path or Checkpoint to which the run is saved; load() continues it
             title : str, shown in the progress bar
+            after_step : function or None; it is called with this Trainer after every step, when the step's row is complete
+                and `parameter.grad` still holds the gradients that the optimizer used, scaled by clipping. It must not
+                change anything that training depends on. With MPI, each rank calls the function that it was given
 
         The rate shown, tok/s, counts the tokens that the model reads according to its `count_tokens(*inputs)`, which
         leaves out hidden padding. For a model without that method, it counts the targets.
@@ -150,6 +154,9 @@ class Trainer:
                 ended = self.steps == last or self.out_of_patience(patience)
                 self.save_if_due(checkpoint, interrupted, ended)
                 self.show(progress, row, rate, every)
+                with mpi.together(self.comm):
+                    if after_step is not None:
+                        after_step(self)
                 if interrupted:
                     where = f", saved in {str(checkpoint.path)!r}" if checkpoint else ""
                     raise KeyboardInterrupt(f"stopped after step {self.steps}{where}")

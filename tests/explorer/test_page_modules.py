@@ -6,7 +6,7 @@ import pytest
 
 from numpy_transformer.explorer import page
 
-MODULES = page.read_modules()
+MODULES = page.read_modules() | page.read_modules(page.FILM)
 IMPORT = re.compile(r'^import\s+\{([^}]*)\}\s+from\s+"explorer/(\w+)";', re.M)
 EXPORT = re.compile(r"^export\s+(?:async\s+)?(?:function\*?|const|let|class)\s+(\w+)", re.M)
 EXPORT_LIST = re.compile(r"^export\s+\{([^}]*)\};", re.M)
@@ -30,8 +30,17 @@ def test_every_imported_name_is_exported(name):
         assert not missing, f"{name}.js imports {sorted(missing)}, which {origin}.js does not export"
 
 
-def test_every_text_that_a_module_asks_for_is_there():
-    keys = {re.sub(r"\.(one|other)$", "", key) for key in page.page_texts()}
-    asked = {key for name, source in MODULES.items() if name != "strings" for key in TEXT.findall(source)}
-    assert len(asked) > 100
+@pytest.mark.parametrize("which, least", [(page.STEP, 100), (page.FILM, 30)], ids=["step", "film"])
+def test_every_text_that_a_module_asks_for_is_there(which, least):
+    """Of format.js, the film needs only what asks for no text."""
+    keys = {re.sub(r"\.(one|other)$", "", key) for key in page.page_texts(which)}
+    shared = {"strings"} if which is page.STEP else {"strings", "format"}
+    asked = {key for name, source in page.read_modules(which).items() if name not in shared for key in TEXT.findall(source)}
+    assert len(asked) > least
     assert not asked - keys
+
+
+def test_every_text_of_the_film_is_asked_for():
+    source = "".join(source for name, source in page.read_modules(page.FILM).items() if name.startswith("film")) + page.read("film.html")
+    asked = {key for key in page.page_texts(page.FILM) if not key.startswith(("page.", "command.", "left_out."))}
+    assert not {key for key in asked if key not in source and f"{key.partition('.')[0]}.${{" not in source}

@@ -73,6 +73,10 @@ def error_in_validation(folder):
     return lambda: make(language_model()).fit([batch(0)], 4, validation=lambda: fail_on(1) or 1.0, every=2)
 
 
+def error_after_step(folder):
+    return lambda: make(language_model()).fit([batch(0)], 4, after_step=lambda trainer: fail_on(1) if trainer.steps == 2 else None)
+
+
 def error_in_save(folder):
     def fit():
         trainer = make(language_model())

@@ -83,7 +83,7 @@ def test_ranks_draw_like_the_workers_of_one_process_and_each_run_gives_the_same_
     assert abs(other["history"][-1]["loss"] - seen[0]["history"][-1]["loss"]) > 1e-6
 
 
-@pytest.mark.parametrize("case", ["error_in_batches", "error_in_forward", "error_in_validation"])
+@pytest.mark.parametrize("case", ["error_in_batches", "error_in_forward", "error_in_validation", "error_after_step"])
 def test_an_error_on_one_rank_stops_all(mpiexec, case, tmp_path):
     seen = run(mpiexec, 3, case, tmp_path)
     assert seen[1] == {"error": "FloatingPointError", "text": "only here"}
