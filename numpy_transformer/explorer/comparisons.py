@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
+from ..models.stacks import Stack
 from .possibilities import LARGEST_TRIED, title_of
 from .wording import sentence
 
@@ -45,6 +46,8 @@ def find_comparison(session, what):
                   for model in possible["can"].get("models", [])}
         bugs = {one["name"]: entry(one["name"], one["title"], {"kind": "bug", "name": one["name"]}) for one in possible["bugs"]}
         known = bugs | known                    # "head" and "step" are no bugs
+        if "norm" not in known and other_norm(session):
+            known["norm"] = other_norm(session)
     if what not in known:
         kind = "unknown" if known else "none"
         names = [*(name for name in known if name not in bugs), sentence("step.comparison.any_bug")] if known else []
@@ -112,10 +115,16 @@ def bug(session):
 
 
 def norm(session):
-    """With the norms of all blocks at the other place."""
-    name = next((name for name in session.example.variants if name.endswith("-norm")), None)
-    title = next((one["title"] for one in session.possibilities()["can"].get("models", []) if one["name"] == name), None)
-    return name and entry("norm", title, {"kind": "model", "name": name})
+    """With the norms at the other place, if there are several blocks whose gradients can be compared."""
+    stacks = [part for _, part in session.example.model.named_modules() if isinstance(part, Stack)]
+    return other_norm(session) if any(len(stack.blocks) > 1 for stack in stacks) else None
+
+
+def other_norm(session):
+    """Returns the comparison with the norms of all blocks at the other place, or None."""
+    models = session.possibilities()["can"].get("models", [])
+    found = next((one for one in models if one["name"].endswith("-norm")), None)
+    return found and entry("norm", found["title"], {"kind": "model", "name": found["name"]})
 
 
 def packed(base, document):

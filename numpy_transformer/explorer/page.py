@@ -2,7 +2,7 @@
 
 `page/` holds index.html, the style sheets and the modules, which import each other as "explorer/NAME". The server sends them
 as they are, with an import map. A saved page contains all of them, with the modules in one inline script, because browsers
-load no modules from a file. Comments in index.html mark what is filled in: policy, style, no_script, texts, document and
+load no modules from a file; comments and indents are left out. Comments in index.html mark what is filled in: policy, style, no_script, texts, document and
 modules. The page's texts, in the chosen language, stand in it as JSON.
 
 The film of a training run (film/) is another page, film.html. A page has those modules that its first one needs.
@@ -32,6 +32,7 @@ EXPORT = re.compile(r"^export\s+(async\s+function\*?|function\*?|const|class)\s+
 EXPORT_LIST = re.compile(r"^export\s+\{([^}]*)\};?", re.M)
 LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")           # what browsers accept as a language
 COMMENT = re.compile(r"^[ \t]*//[^\n]*\n|^[ \t]*/\*\*.*?\*/[ \t]*\n", re.M | re.S)          # whole lines, which a saved page does without
+INDENT = re.compile(r"^[ \t]+", re.M)           # no template of the page spans lines
 UNSUPPORTED = re.compile(r"^(?:export|import|await)\b.*|\bimport\s*\(.*", re.M)
 
 
@@ -215,7 +216,7 @@ def without_imports_and_exports(name, source):
     if unsupported:
         raise ValueError(f"{name}.js contains {unsupported[0]!r}; saved pages support named exports of functions, classes "
                          "and constants, and imports at the top of the file")
-    return source.strip(), ", ".join(exports)
+    return INDENT.sub("", source.strip()), ", ".join(exports)
 
 
 def import_line(match):

@@ -44,3 +44,10 @@ def test_every_text_of_the_film_is_asked_for():
     source = "".join(source for name, source in page.read_modules(page.FILM).items() if name.startswith("film")) + page.read("film.html")
     asked = {key for key in page.page_texts(page.FILM) if not key.startswith(("page.", "command.", "left_out."))}
     assert not {key for key in asked if key not in source and f"{key.partition('.')[0]}.${{" not in source}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_template_spans_lines(name):
+    """A saved page leaves out indents, which may not stand inside a text: each line has both ends of its templates."""
+    code = page.COMMENT.sub("", MODULES[name] + "\n").replace('"`"', "")
+    assert all(line.count("`") % 2 == 0 for line in code.splitlines())

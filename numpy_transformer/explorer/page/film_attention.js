@@ -64,8 +64,8 @@ export function start(root, film) {
     const names = { query: queries[Math.floor(best / keys.length)], key: keys[best % keys.length] };
     sentence.textContent = t("attention.strongest", { ...names, weight: (layer.data[start + best] / 255).toFixed(2) });
     sentence.dataset.value = layer.data[start + best];
-    large.canvas.setAttribute("aria-label", `${t("attention.describe", { layer: layer.title, head: chosen.head,
-      step: formatCount(film.frames[frame].step) })} ${sentence.textContent}`);
+    const about = { layer: layer.title, head: chosen.head, step: formatCount(film.frames[frame].step) };
+    large.canvas.setAttribute("aria-label", `${t("attention.describe", about)} ${sentence.textContent}`);
   }
 
   return { draw, redraw };

@@ -12,8 +12,9 @@ import { softmaxBackward } from "explorer/stations";
 import { t } from "explorer/strings";
 
 const SEEN = "numpy-transformer-explorer-seen";
+const WIDE = "(min-width: 1350px)";          // room for the stories beside everything else (style.css)
 const MOST = { tokens: 9, features: 12, layers: 4, words: 4 };
-const AT = { sentence: 0.2, forward: 2, answer: 4, backward: 6, number: 8, end: 10.6 };          // seconds
+const AT = { sentence: 0.1, forward: 2, answer: 3.8, backward: 5.9, number: 8.2, end: 10.8 };          // seconds
 
 export async function start(root, app) {
   document.addEventListener("show-opening", () => show(root, app));
@@ -55,6 +56,8 @@ async function show(root, app) {
     root.hidden = true;
     if (before?.isConnected && before !== document.body) {
       before.focus({ preventScroll: true });
+    } else if (window.matchMedia(WIDE).matches) {
+      app.state.update({ story: "" }, { replace: true });      // a first visit goes on with the list of stories
     }
   };
   const skip = button(t(still ? "opening.go" : "opening.skip"), end, { id: "opening-skip", class: still ? "primary" : "quiet" });
