@@ -77,6 +77,11 @@ def test_the_first_picture_is_one_of_the_explorer():
     assert "explorer.png" in PAGES["figures/README.md"]
 
 
+def test_a_loop_of_the_explorer_is_short():
+    assert '<img src="figures/explorer.gif"' in PAGES["README.md"] and "explorer.gif" in PAGES["figures/README.md"]
+    assert (ROOT / "figures/explorer.gif").read_bytes()[:6] == b"GIF89a" and (ROOT / "figures/explorer.gif").stat().st_size < 800e3
+
+
 def test_the_printed_errors_are_inside_the_targets():
     rows = re.findall(r"(\d\.\de-\d\d) +(\d\.\de-\d\d)  ok", FIRST_OUTPUT)
     assert len(rows) == 9 and all(float(central) <= 1e-6 and float(exact) <= 1e-12 for central, exact in rows)

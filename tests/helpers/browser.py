@@ -108,7 +108,7 @@ class Page:
         assert "error" not in answer, answer.get("error")
         return answer.get("result")
 
-    def wait(self, code, *arguments, seconds=15):
+    def wait(self, code, *arguments, seconds=60):
         """Waits until a script returns something true, and returns that."""
         end = time.monotonic() + seconds
         while True:

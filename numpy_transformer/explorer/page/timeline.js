@@ -113,11 +113,11 @@ export function start(root, app) {
   // The keys work anywhere on the page, unless what has the focus needs them itself (it then prevents the default).
   document.addEventListener("keydown", (event) => {
     const { target } = event;
-    const typing = target.closest?.("input, textarea, select, [contenteditable]");
+    const typing = target.closest?.("input:not([type=checkbox]), textarea, select, [contenteditable]");
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || typing) {
       return;
     }
-    const pressed = target.closest?.("button, a, summary, [role=button], [role=tab]");
+    const pressed = target.closest?.("button, a, summary, input, [role=button], [role=tab], [role=switch]");
     const action = {
       ArrowRight: () => stepBy(1), ArrowLeft: () => stepBy(-1), Home: () => go(0), End: () => go(last()),
       " ": () => !still.matches && (timer ? pause() : run()),
