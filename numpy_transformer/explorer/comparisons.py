@@ -22,39 +22,37 @@ SAME = 1e-12                                    # relative difference of losses 
 def comparisons(session):
     """Returns a list of {"name", "title", "edits"}: "head", "step", "bug" and "norm", as far as this model has them.
 
-    They are found once, and kept with the example. A model that is large, or that cannot be changed, has none.
+    They are found once, and kept with the example. For a large model, and for one that cannot be changed, nothing is sought; then
+    the list has only what `find_comparison` was asked for.
     """
     example = session.example
-    if not session.can_edit or example.model.num_parameters() > LARGEST_TRIED:
-        return []
     if "comparisons" not in vars(example):
-        found = [find(session) for find in (head, step, bug, norm)]
-        example.comparisons = [entry for entry in found if entry is not None]
+        is_sought = session.can_edit and example.model.num_parameters() <= LARGEST_TRIED
+        found = [find(session) for find in FINDERS.values()] if is_sought else []
+        example.comparisons = [one for one in found if one is not None]
     return example.comparisons
 
 
 def find_comparison(session, what):
-    """Returns the comparison with a name: one of `comparisons`, another model for the same text, or a bug of the zoo that fits.
+    """Returns the comparison with a name: a key of FINDERS, another model for the same text, or a bug of the zoo that fits.
 
     Raises: ValueError with the possible names.
     """
-    example = session.example
+    if not session.can_edit:
+        raise ValueError(sentence("step.comparison.none"))
     known = {one["name"]: one for one in comparisons(session)}
-    if known:
-        possible = session.possibilities()
-        known |= {model["name"]: entry(model["name"], model["title"], {"kind": "model", "name": model["name"]})
-                  for model in possible["can"].get("models", [])}
-        bugs = {one["name"]: entry(one["name"], one["title"], {"kind": "bug", "name": one["name"]}) for one in possible["bugs"]}
-        known = bugs | known                    # "head" and "step" are no bugs
-        if "norm" not in known and other_norm(session):
-            known["norm"] = other_norm(session)
-    if what not in known:
-        kind = "unknown" if known else "none"
-        names = [*(name for name in known if name not in bugs), sentence("step.comparison.any_bug")] if known else []
-        raise ValueError(sentence(f"step.comparison.{kind}", what=what, names=", ".join(names)))
-    if known[what] not in example.comparisons:
-        example.comparisons.append(known[what])                 # the page finds it by its name
-    return known[what]
+    possible = session.possibilities()
+    for kind in ("model", "bug"):
+        for one in possible["can"].get("models", []) if kind == "model" else possible["bugs"]:
+            known.setdefault(one["name"], entry(one["name"], one["title"], {"kind": kind, "name": one["name"]}))
+    find = {**FINDERS, "norm": other_norm}.get(what)
+    found = known.get(what) or (find and find(session))
+    if found is None:
+        names = [*FINDERS, *(one["name"] for one in possible["can"].get("models", [])), sentence("step.comparison.any_bug")]
+        raise ValueError(sentence("step.comparison.unknown", what=what, names=", ".join(names)))
+    if found not in session.example.comparisons:
+        session.example.comparisons.append(found)               # the page finds it by its name
+    return found
 
 
 def address_of(comparison):
@@ -125,6 +123,9 @@ def other_norm(session):
     models = session.possibilities()["can"].get("models", [])
     found = next((one for one in models if one["name"].endswith("-norm")), None)
     return found and entry("norm", found["title"], {"kind": "model", "name": found["name"]})
+
+
+FINDERS = {"head": head, "step": step, "bug": bug, "norm": norm}
 
 
 def packed(base, document):

@@ -47,7 +47,8 @@ def test_the_opening_and_the_list_of_stories_fit(page, width, height):
     shown.find(".opening.is-still")
     assert shown.script(CUT, False) == []
     shown.click("#opening-skip")
-    shown.script("document.getElementById('stories').click()")
+    if width < 1350:                            # a larger page goes on with the stories by itself
+        shown.script("document.getElementById('stories').click()")
     shown.find(".story-choice")
     assert shown.script(CUT, False) == []
 
