@@ -7,9 +7,10 @@ import { exists } from "explorer/existing";
 import { shortNumber } from "explorer/format";
 import { kindOf } from "explorer/heatmap_look";
 import { lookup } from "explorer/lookup";
+import { largestIn } from "explorer/noise";
 import { limitOf } from "explorer/scales";
 
-const CELL = { width: 34, height: 20 };
+const CELL = { width: 40, height: 20 };
 const MOST = { rows: 16, columns: 24 };
 const GAP = 10;                       // between two tiles, and between the value and its gradient
 
@@ -44,17 +45,18 @@ export async function drawNumbers(place, app, ref) {
     const tile = Math.floor(flat / (rows * columns));
     const x = (flat % columns) * CELL.width;
     const y = (Math.floor(flat / columns) % rows) * CELL.height + tile * (rows * CELL.height + GAP);
-    return cellOf({ number: Number(number), x, y, kind, limit, ref, index: unravel(flat, shape) });
+    return cellOf({ number: Number(number), x, y, kind, limit, ref, index: unravel(flat, shape),
+      text: Number(number) === 0 ? "·" : shortNumber(Number(number), largestIn(info) || 1) });
   });
   place.querySelectorAll(".map-cell").forEach((cell) => cell.remove());
   place.append(...cells);
 }
 
-function cellOf({ number, x, y, kind, limit, ref, index }) {
+function cellOf({ number, x, y, kind, limit, text, ref, index }) {
   const color = colorOf(kind, number, limit);
   const fill = number === -Infinity ? "var(--line)" : cssColor(kind, number, limit);
   return s("g", { class: "map-cell", "data-ref": ref, "data-cell": index.join(","), "data-value": number, transform: `translate(${x} ${y})` },
     s("rect", { width: CELL.width - 1, height: CELL.height - 1, fill }),
     s("text", { x: CELL.width / 2, y: CELL.height / 2, "text-anchor": "middle", "dominant-baseline": "central",
-      style: { fill: `rgb(${inkOn(color).join(",")})` } }, number === 0 ? "·" : shortNumber(number, limit)));
+      style: { fill: `rgb(${inkOn(color).join(",")})` } }, text));
 }

@@ -24,6 +24,7 @@ export function colorBar(info, kind) {
     h("span", { class: "number" }, formatNumber(low, 2)),
     barOf(kind, low, high, limit),
     h("span", { class: "number" }, formatNumber(high, 2)),
+    h("span", { class: "number norm", title: t("bar.norm.title") }, t("bar.norm", { norm: formatNumber(info.norm ?? NaN) })),
   );
 }
 

@@ -57,7 +57,7 @@ export function start(root, app) {
 
   // Another component is read from its head, however far down the last one was read.
   function toTop() {
-    root.closest("#panel").scrollTop = 0;
+    root.closest("#panel").scrollTop = 0;                      // the tabs stay in sight in any case
   }
 
   function mark(now) {

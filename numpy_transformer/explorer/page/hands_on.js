@@ -23,6 +23,7 @@ export function start(root, app) {
 
 function savedPage(doc) {
   return [
+    h("p", {}, t("hands.saved_stories")),
     h("p", {}, t("hands.saved")),
     h("pre", { class: "command" }, h("code", {}, doc.command)),
     h("p", {}, withCode(t("hands.saved_more"))),

@@ -25,7 +25,7 @@ export function start(root, app) {
     replace(facts,
       h("span", { class: "model", title: `${doc.title} (${doc.model.class})` }, doc.title),
       h("span", { class: "count" }, t("header.parameters", { n: doc.model.parameters, count: formatCount(doc.model.parameters) })),
-      h("span", { class: "loss", "data-value": doc.loss }, `${t(isSum(doc) ? "header.sum" : "header.loss")} `, h("b", {}, formatNumber(doc.loss, 4))));
+      h("span", { class: "loss", "data-value": doc.loss }, `${t(isSum(doc) ? "header.sum" : targetsOf(doc).length > 1 ? "header.mean" : "header.loss")} `, h("b", {}, formatNumber(doc.loss, 4))));
     form.draw(now);
   }
   draw(state.get());

@@ -14,7 +14,7 @@ import { cellIndex, defaultView, placeOf, readerOf, requestOf, sizeOf, windowAro
 import { boxOf, drawCells, drawLabels, layoutFor, prepare, ring } from "explorer/heatmap_draw";
 import { kindOf, movedCursor, styleOf } from "explorer/heatmap_look";
 import { tableOf } from "explorer/heatmap_table";
-import { isNoise } from "explorer/noise";
+import { isNoise, largestIn } from "explorer/noise";
 import { limitOf } from "explorer/scales";
 import { windowControls } from "explorer/heatmap_window";
 
@@ -180,6 +180,7 @@ class Heatmap {
       read: this.read,
       kind: this.kind,
       limit: this.limit,
+      largest: largestIn(this.info) || this.limit,
       style,
       texts: this.noise ? () => "≈0" : texts,
     });

@@ -6,6 +6,7 @@ import { shortNumber } from "explorer/format";
 import { shorten, widest } from "explorer/text_width";
 
 const NUMBERS_FROM = 26; // width in pixels from which a cell may have room for its number
+const SMALLEST = 9.5; // pixels of a number's type
 const DOTS_FROM = 5;
 const LABEL_WIDTH = 9; // in Latin letters
 
@@ -56,8 +57,8 @@ export function prepare(canvas, width, height) {
   return context;
 }
 
-export function drawCells(context, layout, { rows, columns, read, kind, limit, style, texts }) {
-  const write = texts || numberTexts(context, layout, { rows, columns, read, kind, limit, style });
+export function drawCells(context, layout, { rows, columns, read, kind, limit, largest = limit, style, texts }) {
+  const write = texts || numberTexts(context, layout, { rows, columns, read, kind, largest, style });
   for (let row = 0; row < rows; row += 1) {
     for (let column = 0; column < columns; column += 1) {
       const look = { kind, limit, style, text: write ? write(row, column) : null, plain: Boolean(texts) };
@@ -66,17 +67,22 @@ export function drawCells(context, layout, { rows, columns, read, kind, limit, s
   }
 }
 
-// The numbers in the cells, all with as many decimals as the largest of them needs; null if they do not all fit.
-function numberTexts(context, layout, { rows, columns, read, kind, limit, style }) {
+// The numbers in the cells, all with as many decimals as the largest of them needs, in smaller type if they would not fit
+// otherwise; null if they could not be read then.
+function numberTexts(context, layout, { rows, columns, read, kind, largest, style }) {
   if (kind === "mask" || layout.cellWidth < NUMBERS_FROM || layout.cellHeight < style.fontSize + 3) return null;
-  const textOf = (number) => shortNumber(number, limit);
+  const textOf = (number) => shortNumber(number, largest);
   context.font = style.font;
+  let widestText = 1;
   for (let row = 0; row < rows; row += 1) {
     for (let column = 0; column < columns; column += 1) {
       const number = read(row, column);
-      if (Number.isFinite(number) && context.measureText(textOf(number)).width > layout.cellWidth - 4) return null;
+      if (Number.isFinite(number)) widestText = Math.max(widestText, context.measureText(textOf(number)).width);
     }
   }
+  const size = style.fontSize * Math.min(1, (layout.cellWidth - 4) / widestText);
+  if (size < SMALLEST * style.scale) return null;
+  style.numbers = style.font.replace(/^[\d.]+px/, `${size}px`);
   return (row, column) => textOf(read(row, column));
 }
 
@@ -113,7 +119,7 @@ function drawCell(context, box, number, { kind, limit, style, text, plain }) {
   if (number === 0) {
     if (box.width >= DOTS_FROM) dot(context, inner, style.muted);
   } else if (text !== null) {
-    write(context, inner, text, css(inkOn(color)), style.font);
+    write(context, inner, text, css(inkOn(color)), style.numbers);
   }
 }
 

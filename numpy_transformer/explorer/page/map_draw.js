@@ -97,7 +97,8 @@ function drawLine(line, look) {
 function drawFan(fan, width) {
   const room = measure(t("map.adds_some", { count: 1, of: 2 }), true);
   const right = fan.x + fan.right + room < width;
-  const place = right ? { x: fan.right, y: -11, "text-anchor": "start" } : { x: -10, y: 0, "text-anchor": "end" };
+  const beside = fan.x - room > 10 ? { x: -10, y: 0, "text-anchor": "end" } : { x: 6 - fan.x, y: -14, "text-anchor": "start" };
+  const place = right ? { x: fan.right, y: -11, "text-anchor": "start" } : beside;
   fan.text = s("text", { ...place, "dominant-baseline": "central" });
   fan.title = s("title");
   fan.element = s("g", { class: "fan", "data-fan": fan.value, transform: `translate(${fan.x} ${fan.y})` },

@@ -35,7 +35,7 @@ function stopsOf(view, doc, places, visible) {
       continue;                       // inside a folded group
     }
     const lines = op ? view.scene.lines.filter((line) => line.value === value && line.consumers.has(op)) : [];
-    const start = from ? [from.x + from.w / 2, from.y + from.h] : lines[0]?.points[0];
+    const start = from ? [from.x + from.w / 2, from.y + (op ? from.h : from.h / 2)] : lines[0]?.points[0];       // it ends inside the loss
     if (start) {
       stops.push({ ...place, points: chain(start, lines) });
     }

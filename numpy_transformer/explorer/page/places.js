@@ -78,13 +78,13 @@ export async function strongestLook(app, wanted = () => true) {
   return best;
 }
 
-// The outputs of the blocks, from the first to the last, and what goes into the first.
+// The stream of values: what goes into the first block, and the outputs of all blocks; of two stacks, that of the decoder.
 export function streamOf(doc) {
-  const look = lookup(doc);
-  const blocks = doc.groups.filter((group) => /block/i.test(group.class) && (group.parent.split(".")[0] !== "encoder" || !doc.groups.some(({ id }) => id === "decoder")));
-  if (blocks.length === 0) {
+  const blocks = doc.groups.filter((group) => /block/i.test(group.class));
+  const stack = blocks.filter(({ parent }) => parent === blocks.at(-1).parent);
+  if (stack.length === 0) {
     return [];
   }
-  const first = Object.values(blocks[0].inputs)[0];
-  return [first, ...blocks.map((group) => Object.values(group.outputs)[0])].map((id) => look.value(id));
+  const ids = [Object.values(stack[0].inputs)[0], ...stack.map((group) => Object.values(group.outputs)[0])];
+  return ids.map((id) => lookup(doc).value(id));
 }

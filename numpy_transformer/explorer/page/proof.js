@@ -8,6 +8,8 @@ import { t } from "explorer/strings";
 import { agrees, disagreements } from "explorer/agreement";
 import { addressOf, follow, placeOfNumber } from "explorer/links";
 import { curveOf } from "explorer/proof_curve";
+import { exists } from "explorer/existing";
+import { nameInPanel } from "explorer/number_origin";
 import { gradientRef, parseRef, shortName, valueOf } from "explorer/refs";
 import { saveButton } from "explorer/svg_export";
 
@@ -24,7 +26,7 @@ export function start(root, app) {
 
   draw(state.get());
   state.subscribe((now, before) => {
-    if (now.ref !== before.ref || String(now.index) !== String(before.index) || now.doc !== before.doc) draw(now);
+    if (now.ref !== before.ref || String(now.index) !== String(before.index) || now.doc !== before.doc || now.at !== before.at) draw(now);
   });
 }
 
@@ -32,10 +34,11 @@ async function contentOf(app, { doc, ref, index: chosen }) {
   const statement = statementOf(app, doc);
   const value = ref ? valueOf(doc, ref) : null;
   const index = value && value.shape.length === 0 ? [] : chosen;
-  if (!value || !index || !app.store.info(gradientRef(value.id)) || value.shape.length !== index.length)
+  const isThere = value && exists(app.state.get(), gradientRef(value.id));
+  if (!isThere || !index || !app.store.info(gradientRef(value.id)) || value.shape.length !== index.length)
     return statement;
   const gradient = Number((await app.store.slice(gradientRef(value.id), index)).data[0]);
-  const context = { app, doc, value, index, gradient, name: `${shortName(doc, value.id)}[${index.join(", ")}]` };
+  const context = { app, doc, value, index, gradient, name: `${nameInPanel(app, value.id) ?? shortName(doc, value.id)}[${index.join(", ")}]` };
   const measured = app.store.live && value.nudge ? live(context) : await saved(context);
   return [
     h("h3", {}, t("proof.name")),

@@ -30,24 +30,24 @@ function build(app, own, draw) {
   const choose = (name) => (value) => { own[name] = value; draw(); };
   const options = (name, list) => list.map((value) => [value, t(`ranking.${name}.${value}`)]);
   const rows = rowsOf(app, own);
-  const name = t(`ranking.name.${own.of}`);
   const { values } = doc;
   const last = values.filter((value) => wanted(own, value) && value.has_gradient);
   const left = last.length - rows.length;
+  const name = t(`ranking.${left > 0 ? "so_far" : "name"}.${own.of}`);
   return [
     h("div", { class: "controls" },
       selectField(t("ranking.of"), "ranking-of", options("of", ["parameter", "activation", "all"]), own.of, choose("of")),
       selectField(t("ranking.by"), "ranking-by", options("by", Object.keys(MEASURES)), own.measure, choose("measure"))),
-    rows.length ? ranking(app, own, rows, name) : notYet(app, firstOf(doc, last)),
-    rows.length > 0 && left > 0 && h("p", { class: "note" }, t("ranking.left", { n: left })),
+    left > 0 && rows.length > 0 && h("p", {}, t("ranking.left", { n: left })),
+    left > 0 && last.length > 0 && notYet(app, lastOf(doc, last)),
+    rows.length > 0 && ranking(app, own, rows, name),
     rows.length > 0 && h("p", { class: "note" }, t(`ranking.note.${own.measure}`)),
   ];
 }
 
-// The gradient that backward brings first.
-function firstOf(doc, values) {
-  const refs = values.map(({ id }) => gradientRef(id)).sort((a, b) => existsFrom(doc, a) - existsFrom(doc, b));
-  return refs[0] ?? gradientRef(doc.output);
+// The gradient that backward brings last.
+function lastOf(doc, values) {
+  return values.map(({ id }) => gradientRef(id)).reduce((last, ref) => (existsFrom(doc, ref) > existsFrom(doc, last) ? ref : last));
 }
 
 function wanted({ of }, { kind, shape }) {

@@ -2,7 +2,7 @@
 
 import { button, h, replace } from "explorer/dom";
 import { lookup } from "explorer/lookup";
-import { shortName, valueOf } from "explorer/refs";
+import { isGradient, parseRef, shortName, slotName, valueOf } from "explorer/refs";
 import { t } from "explorer/strings";
 
 const VIEWS = ["component", "attention", "predictions", "ranking", "hands-on"];
@@ -149,13 +149,20 @@ function drawTrail({ doc }, { state }) {
           h("span", {}, t("trail.visited")), links.map((link, i) => [i > 0 && h("span", { class: "divider", "aria-hidden": "true" }, "·"), link]));
 }
 
+// What the component at this place calls the array.
+function nameAt(doc, ref, op) {
+  const node = lookup(doc).node(op);
+  const slot = node ? slotName(node, parseRef(ref).value) : null;
+  return slot ? `${isGradient(ref) ? "d" : ""}${slot}` : shortName(doc, ref);
+}
+
 function placeTitle(doc, { op, ref, index, view }) {
   if (view !== "component") {
     return t(`panel.${view}`);
   }
   const label = lookup(doc).node(op)?.label ?? t("map.name");
   if (ref && valueOf(doc, ref)) {
-    const name = shortName(doc, ref);
+    const name = nameAt(doc, ref, op);
     return `${label}: ${index ? `${name}[${index.join(", ")}]` : name}`;
   }
   return label;

@@ -12,7 +12,7 @@
 import { readAddress, writeAddress } from "explorer/address";
 import { existsFrom } from "explorer/existing";
 import { lookup } from "explorer/lookup";
-import { isGradient, parseRef } from "explorer/refs";
+import { parseRef } from "explorer/refs";
 
 const PLACE = ["op", "ref", "index", "view"];
 
@@ -146,7 +146,7 @@ export function createState() {
   return { get, subscribe, update, arrive, go, back: () => go(position - 1), places: () => ({ places, position }) };
 }
 
-// What a change implies: a step of the time line chooses its op, a chosen op or array moves the time line to its step.
+// What a change implies: a step of the time line chooses its op, and a chosen array is one that exists.
 function follow(changes, current) {
   const result = { ...changes };
   const doc = changes.doc ?? current.doc;
@@ -160,12 +160,11 @@ function follow(changes, current) {
   if (result.op && !look.node(result.op)) {
     result.op = null;
   }
-  const opGiven = result.op && (result.op !== current.op || !current.doc);
-  const stays = (changes.view ?? current.view) !== "component" && changes.ref && existsFrom(doc, changes.ref) <= current.at;
-  if (changes.at === undefined && result.op && (opGiven || changes.ref) && !stays) {
-    const at = stepFor(look, doc, result.op, result.ref, current.at);
-    if (at !== null) {
-      result.at = Math.max(at, result.ref ? existsFrom(doc, result.ref) : 0);       // a sum may be complete only later
+  // A choice moves the time line only on, to where what is chosen has been computed; only its own keys lead back.
+  if (changes.at === undefined && result.op && (changes.ref || result.op !== current.op || !current.doc)) {
+    const needed = result.ref ? existsFrom(doc, result.ref) : look.stepOf(result.op, "forward") ?? 0;
+    if (needed > current.at) {
+      result.at = needed;
     }
   } else if (changes.at !== undefined) {
     result.at = Math.max(0, Math.min(doc.steps.length - 1, Math.round(changes.at) || 0));
@@ -217,12 +216,6 @@ export function stillThere(doc, { op, ref, index, at }) {
     changes.op = changes.ref ? opOfRef(look, ref, null) : doc.steps[changes.at]?.op ?? null;
   }
   return changes;
-}
-
-function stepFor(look, doc, op, ref, at) {
-  const wanted = ref ? isGradient(ref) : doc.steps[at]?.phase === "backward";
-  const phases = wanted ? ["backward", "forward"] : ["forward", "backward"];
-  return look.stepOf(op, phases[0]) ?? look.stepOf(op, phases[1]);
 }
 
 function placeOf(state) {

@@ -34,11 +34,14 @@ export async function start(root, app) {
     const turn = (own.turn += 1);
     document.body.toggleAttribute("data-story", story !== null);
     opener?.setAttribute("aria-expanded", String(story !== null));
+    const [key, number] = (story ?? "").split(".");
+    if (!key) {
+      await leave();
+    }
     if (story === null) {
       replace(root);
       return;
     }
-    const [key, number] = story.split(".");
     if (!key) {
       const stories = await storiesOf(app);
       if (turn === own.turn) {
@@ -88,6 +91,15 @@ export async function start(root, app) {
     }
   }
 
+  // What a story has changed ends with it.
+  async function leave() {
+    if (own.parts.some((part) => part.edits)) {
+      state.update({ two: false }, { replace: true });
+      await edit([]);
+    }
+    Object.assign(own, { key: null, parts: [] });
+  }
+
   async function go(part) {
     await edit(part.edits ?? []);
     state.update({ ref: null, index: null }, { replace: true });
@@ -102,7 +114,7 @@ export async function start(root, app) {
     const last = at === own.parts.length - 1;
     const step = (to) => () => open(`${own.key}.${to}`);
     const guess = own.guesses[`${own.key}.${at}`];
-    const open_ = part.question && guess === undefined;
+    const isOpen = part.question && guess === undefined;
     const title = lesson ? t("stories.lesson", { n: Number(part.key) }) : t(`story.${own.key}.title`);
     const text = lesson ? t(`${base}.question`) : t(base, part.numbers);
     replace(root, h("article", { class: "story", "aria-labelledby": "story-title", "data-story": `${own.key}.${part.key}` },
@@ -113,8 +125,8 @@ export async function start(root, app) {
       part.question && question(part, at, base),
       h("div", { class: "story-actions" },
         at > 0 && button(t("stories.back"), step(at - 1), { class: "quiet" }),
-        !last && button(t(open_ ? "stories.skip" : "stories.next"), step(at + 1), { class: open_ ? "" : "primary", id: "story-next" }),
-        last && button(t("stories.others"), () => open(""), { class: open_ ? "" : "primary", id: "story-others" }))));
+        !last && button(t(isOpen ? "stories.skip" : "stories.next"), step(at + 1), { class: isOpen ? "" : "primary", id: "story-next" }),
+        last && button(t("stories.others"), () => open(""), { class: isOpen ? "" : "primary", id: "story-others" }))));
     root.scrollTop = 0;
     root.querySelector("h2").focus({ preventScroll: true });
   }

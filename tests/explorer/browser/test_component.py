@@ -213,7 +213,7 @@ def test_a_wrong_gradient_is_never_called_verified(driver, tmp_path):
     explorer = nt.explore(ForgetsTheRelu(), np.random.default_rng(0).standard_normal((2, 4)))
     wrong = {value for value, error in explorer.document["proof"]["errors"].items() if error > 1e-5}
     assert wrong == {"input:x", "linear:y", "linear.weight", "linear.bias"}
-    shown = Page(driver).open(explorer.save(tmp_path / "wrong.html").as_uri(), "op=linear&ref=grad linear:y&cell=0,1").settle()
+    shown = Page(driver).open(explorer.save(tmp_path / "wrong.html").as_uri(), "op=linear&ref=grad linear:y&cell=0,1&t=1000").settle()
     said = shown.script("return [...document.querySelectorAll('.agreement')].map(({ innerText, className }) => [innerText, className])")
     assert len(said) == 4 and all("does not agree" in text and "is-wrong" in kind for text, kind in said)
     statement = shown.text(".proof-worst")

@@ -132,7 +132,7 @@ def test_the_opening_is_shown_once_takes_ten_seconds_and_can_be_skipped(driver, 
     shown.ready().settle()
     assert not shown.script("return document.querySelector('.opening')")
     assert shown.script("return localStorage.getItem(arguments[0])", SEEN) == "1"
-    assert "grad" in shown.place()["ref"] and shown.place()["cell"]                # where its last number stands
+    shown.wait("const place = new URLSearchParams(location.hash.slice(1)); return place.get('ref')?.startsWith('grad ') && place.get('cell')")
     shown.driver.refresh()
     shown.ready()
     assert not shown.script("return document.querySelector('.opening')")
