@@ -26,7 +26,7 @@ from numpy_transformer.explorer.session import Session
 from numpy_transformer.explorer.tiny_models import tiny
 
 PICTURE, LOOP = ROOT / "figures/explorer.png", ROOT / "figures/explorer.gif"
-ABOVE = 7                                       # pixels of the panel that stay free above the component's name
+ABOVE = 50                                      # pixels of the panel that stay free above the component's name
 WINDOW = (560, 900)                             # of the loop: a small one, in which the map has all the room
 COLORS = 64
 EVERY, PAUSE, REST = 2, 140, 1800               # steps between two frames, and milliseconds of a frame and of the last one
