@@ -21,33 +21,30 @@ export function start(root, app) {
   drawWhen(app, "hands-on", ["doc", "edits", "ref", "index", "large"], own.draw);
 }
 
-function savedPage(doc) {
+function savedPage({ store }, doc) {
   return [
-    h("p", {}, t("hands.saved_stories")),
+    store.comparisons().length > 0 && h("p", {}, t("hands.saved_stories")),
     h("p", {}, t("hands.saved")),
     h("pre", { class: "command" }, h("code", {}, doc.command)),
     h("p", {}, withCode(t("hands.saved_more"))),
-  ];
+  ].filter(Boolean);
 }
 
 async function build(app, own, actions) {
   const { doc } = app.state.get();
   const hands = doc.hands_on;
   const changes = await compareView(app, own, own.draw);
-  if (!app.store.live) return [...(hands ? editList(app, actions, changes && changesLink(own)) : []), changes, movedOf(app, own, hands), ...savedPage(doc)].filter(Boolean);
-  if (!hands) return savedPage(doc);
+  if (!hands) return savedPage(app, doc);
+  const list = editList(app, actions, changes && changesLink(own));
+  if (!app.store.live) return [...list, changes, movedTable(app, own), ...savedPage(app, doc)].filter(Boolean);
   return [
-    ...editList(app, actions, changes && changesLink(own)),
+    ...list,
     h("div", { class: "hands" }, stepSection(own, actions), weightSection(app, actions)),
     bugSection(own, actions, hands),
     switchSection(own, actions, hands),
     movedTable(app, own),
     changes,
   ].filter(Boolean);
-}
-
-function movedOf(app, own, hands) {
-  return hands ? movedTable(app, own) : null;
 }
 
 /** One step of an optimizer. */

@@ -144,10 +144,9 @@ export function startMap(root, app, { tools }) {
     const { width, height } = view.scene;
     const room = { w: Math.max(200, stage.clientWidth), h: Math.max(200, stage.clientHeight - 4) };
     const [least, natural, most] = state.get().large ? [2, 2, 2.4] : [0.8, 1, 1.15];      // large: no text below 24 px
-    let scale = Math.min(most, Math.max(least, room.w / width));
-    const whole = room.h / height;
-    scale = whole >= natural ? Math.min(scale, whole) : Math.min(scale, Math.max(least, whole), natural);       // not larger than all of it, if that can be read
-    scale = whole < least ? Math.min(natural, Math.max(least, room.w / width)) : scale;
+    const across = Math.min(most, Math.max(least, room.w / width));
+    const whole = room.h / height;                           // all of it is seen, if it can be read then; the rest scrolls
+    const scale = whole < least ? Math.min(across, natural) : Math.min(across, whole);
     view.svg.setAttribute("width", width * scale);
     view.svg.setAttribute("height", height * scale);
   }

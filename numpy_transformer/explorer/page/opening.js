@@ -51,7 +51,6 @@ async function show(root, app) {
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
   const end = () => {
     window.clearTimeout(timer);
-    document.body.removeAttribute("data-opening");
     replace(root);
     root.hidden = true;
     if (before?.isConnected && before !== document.body) {
@@ -62,7 +61,6 @@ async function show(root, app) {
   };
   const skip = button(t(still ? "opening.go" : "opening.skip"), end, { id: "opening-skip", class: still ? "primary" : "quiet" });
   root.hidden = false;
-  document.body.setAttribute("data-opening", "");
   replace(root, h("div", { class: still ? "opening is-still" : "opening", role: "dialog", "aria-modal": "true", "aria-label": t("opening.name") },
     captions(scene), picture(scene), number(scene), h("div", { class: "opening-actions" }, skip)));
   root.onkeydown = (event) => {

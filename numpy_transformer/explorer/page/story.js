@@ -30,13 +30,16 @@ export async function start(root, app) {
     }
   }
 
-  async function show(story, goThere) {
+  async function show(story) {
     const turn = (own.turn += 1);
     document.body.toggleAttribute("data-story", story !== null);
     opener?.setAttribute("aria-expanded", String(story !== null));
     const [key, number] = (story ?? "").split(".");
     if (!key) {
       await leave();
+      if (turn !== own.turn) {
+        return;
+      }
     }
     if (story === null) {
       replace(root);
@@ -59,7 +62,7 @@ export async function start(root, app) {
       open("");
       return;
     }
-    if (goThere && part.place) {
+    if (part.place) {
       await go(part);
     }
     if (turn === own.turn) {
@@ -163,10 +166,10 @@ export async function start(root, app) {
 
   state.subscribe((now, before) => {
     if (now.story !== before.story) {
-      show(now.story, true);
+      show(now.story);
     }
   });
   if (state.get().story !== null) {
-    await show(state.get().story, true);
+    await show(state.get().story);
   }
 }
