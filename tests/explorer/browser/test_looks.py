@@ -132,3 +132,15 @@ def test_the_tab_key_reaches_every_region_and_leaves_the_page(page):
     assert [name for name in regions if name in ("header", "map", "panel", "number-area", "timeline")][:5] == [
         "header", "map", "panel", "number-area", "timeline"], regions
     assert regions[-1] == "BODY" or regions.count("skip") > 1, regions
+
+
+def test_on_paper_stand_the_map_the_panel_and_the_number_without_what_can_only_be_clicked(page):
+    shown = page("decoder", VIEWS[0]).settle()
+    shown.command("Emulation.setEmulatedMedia", media="print")
+    try:
+        seen = "return arguments[0].map((css) => [...document.querySelectorAll(css)].some((element) => element.checkVisibility()))"
+        assert shown.script(seen, ["svg.map", "#view-component .array-map", "#number .origin", "#header .loss"]) == [True] * 4
+        assert shown.script(seen, ["#timeline", "#tabs", "#map .tools", ".export", "#header .switches"]) == [False] * 5
+        assert shown.script("return document.querySelector('#map .stage').scrollHeight <= document.querySelector('#map .stage').clientHeight + 1")
+    finally:
+        shown.command("Emulation.setEmulatedMedia", media="")
