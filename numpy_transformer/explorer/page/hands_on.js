@@ -1,4 +1,4 @@
-// The hands-on panel: switch parts off, set a weight, plant a bug, take optimizer steps, and see what changes.
+// The panel “What if”: switch parts off, set a weight, plant a bug, take optimizer steps, and see what changes.
 // It needs the server; a saved page says how to start it.
 
 import { button, h } from "explorer/dom";
