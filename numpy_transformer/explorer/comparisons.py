@@ -1,11 +1,8 @@
 """Other steps that the page sets beside its own: without a head, after a step of SGD, with a bug, with the other place of the norms.
 
-A live page asks for them by their edits. A saved page of a small model contains them, packed, so that its stories can be read offline.
+A live page asks for them by their edits. A saved page of a small model contains what is different in them, so that its stories can be read offline.
 """
 
-import base64
-import json
-import zlib
 from urllib.parse import urlencode
 
 import numpy as np
@@ -81,7 +78,7 @@ def head(session):
             looks = np.triu(np.ones(weights.shape[-2:]), 1) + np.eye(*weights.shape[-2:]) == 0
             looks[:, 0] = False
             if before.shape == weights.shape[::2]:          # a loss for each query
-                after = session.step(session.document([edit])["id"]).arrays["losses"]
+                after = session.edited("trial", [edit])[0].arrays["losses"]
                 rise = np.nan_to_num(after - before).clip(0)
                 size = float(((weights[:, number] * looks).max(-1) * rise).max())
                 if size > largest:
@@ -94,7 +91,7 @@ def step(session):
     for lr in RATES:
         edit = {"kind": "step", "optimizer": "sgd", "lr": lr}
         try:
-            loss = session.document([edit])["loss"]
+            loss = session.edited("trial", [edit])[0].loss
         except ValueError:                      # it is not finite any more
             continue
         if loss < session.base.loss * (1 - CLEAR) or lr == RATES[-1]:
@@ -128,10 +125,8 @@ def other_norm(session):
 FINDERS = {"head": head, "step": step, "bug": bug, "norm": norm}
 
 
-def packed(base, document):
-    """Returns what a document has that its base has not, as base64 of compressed JSON; a page puts both together again."""
+def differences(base, document):
+    """Returns what a document has that its base has not: other entries, the arrays that differ, and `without`, the refs that it lacks."""
     arrays = {ref: array for ref, array in document["arrays"].items() if array != base["arrays"].get(ref)}
-    missing = [ref for ref in base["arrays"] if ref not in document["arrays"]]
     other = {key: value for key, value in document.items() if key != "arrays" and value != base.get(key)}
-    text = json.dumps({**other, "arrays": arrays, "without": missing}, separators=(",", ":"))
-    return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
+    return {**other, "arrays": arrays, "without": [ref for ref in base["arrays"] if ref not in document["arrays"]]}

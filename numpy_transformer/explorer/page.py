@@ -14,6 +14,7 @@ import html
 import json
 import math
 import re
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,15 +38,16 @@ UNSUPPORTED = re.compile(r"^(?:export|import|await)\b.*|\bimport\s*\(.*", re.M)
 
 
 class PageFiles(NamedTuple):
-    """What a page is made of: its skeleton, the module that starts it, and the subjects of its texts."""
+    """What a page is made of: its skeleton, the module that starts it, the subjects of its texts, and whether its document is packed."""
 
     skeleton: str
     first: str
     texts: tuple
+    packs: bool
 
 
-STEP = PageFiles("index.html", "main", ("explorer/page", "explorer/stories"))
-FILM = PageFiles("film.html", "film", ("explorer/film",))
+STEP = PageFiles("index.html", "main", ("explorer/page", "explorer/stories"), True)
+FILM = PageFiles("film.html", "film", ("explorer/film",), False)
 
 
 def render(document, start="", in_frame=False, page=STEP):
@@ -66,8 +68,13 @@ def render(document, start="", in_frame=False, page=STEP):
     return fill_page(page, document["title"], start, {
         "policy": "\n".join(head),
         "style": "\n".join(f"<style>\n{read(name)}</style>" for name in style_sheets(page)),
-        "document": f'<script type="application/json" id="document">{json_for_html(document)}</script>',
+        "document": f'<script type="application/json" id="document">{json_for_html(packed(document) if page.packs else document)}</script>',
         "modules": f'<script type="module">{script}</script>'})
+
+
+def packed(document):
+    """Returns {"packed": ...}: the document as base64 of JSON that is compressed with zlib, in about half of its size."""
+    return {"packed": base64.b64encode(zlib.compress(to_json(document).encode(), 9)).decode("ascii")}
 
 
 def live_page(title):

@@ -121,14 +121,14 @@ class Session:
         """
         document = step_document(self.base, megabytes * 1e6 / BYTES_PER_ENTRY) | {"proof": self.proof}
         found = comparisons.comparisons(self) if self.is_small else getattr(self.example, "comparisons", [])
-        return document | {"comparisons": found, "variants": [self.packed(document, one["edits"]) for one in found]}
+        return document | {"comparisons": found, "variants": [self.variant(document, one["edits"]) for one in found]}
 
-    def packed(self, base, edits):
+    def variant(self, base, edits):
         """Returns an entry of "variants": a step after some edits, for a page without a server."""
         document = self.document(edits)
         names = {edit.get("name") for edit in edits}
         hands = {**document["hands_on"], "bugs": [bug for bug in document["hands_on"]["bugs"] if bug["name"] in names]}
-        return {"edits": edits, "data": comparisons.packed(base, document | {"hands_on": hands})}
+        return {"edits": edits, **comparisons.differences(base, document | {"hands_on": hands})}
 
     def step(self, document):
         """Returns the step of a document by its id."""

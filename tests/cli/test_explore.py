@@ -10,13 +10,13 @@ import urllib.request
 
 import pytest
 from helpers.commands import refused, run
+from helpers.pages import document_of
 
 from numpy_transformer.explorer import explorer
 
 
 def document_in(path):
-    page = path.read_text(encoding="utf-8")
-    return json.loads(re.search(r'<script type="application/json" id="document">(.*?)</script>', page, re.S)[1])
+    return document_of(path.read_text(encoding="utf-8"))
 
 
 @pytest.fixture

@@ -1,12 +1,12 @@
 """nt.explore: a step as a page that can be saved, opened, served, and shown in a notebook."""
 
 import html
-import json
 import re
 import webbrowser
 
 import numpy as np
 import pytest
+from helpers.pages import document_of
 
 import numpy_transformer as nt
 from numpy_transformer.cli.explore import save
@@ -19,10 +19,6 @@ NAMES = ["</script><script>alert(1)</script>", "a", "<!--", "\u2028"]
 def make(**options):
     model = nt.CausalLanguageModel(9, 8, 2, 1, max_len=8, rng=0)
     return model, nt.explore(model, IDS[:, :-1], IDS[:, 1:], proof=False, **options)
-
-
-def document_in(page):
-    return json.loads(re.search(r'<script type="application/json" id="document">(.*?)</script>', page, re.S)[1])
 
 
 def test_the_loss_is_that_of_the_model_which_stays_unchanged():
@@ -52,7 +48,7 @@ def test_a_saved_page_holds_the_document_and_replaces_only_pages(tmp_path):
     _, explored = make(tokens=[NAMES[:3]], title="A step")
     path = explored.save(tmp_path / "page.html", start="view=attention")
     text = path.read_text(encoding="utf-8")
-    document = document_in(text)
+    document = document_of(text)
     assert document["title"] == "A step" and document["tokens"]["source"] == [NAMES[:3]]
     assert document["hands_on"] is None and all("data" in a or "same" in a for a in document["arrays"].values())
     assert 'data-start="view=attention"' in text and "alert(1)</script>" not in text
@@ -72,7 +68,7 @@ def test_a_notebook_shows_the_page_in_a_frame_of_its_own():
     assert shown.startswith("<iframe srcdoc=") and shown.count("<") == 2          # nothing of the page leaves the attribute
     assert re.search(r'srcdoc="([^"]*)"', shown)[1].isascii()
     page = html.unescape(re.search(r'srcdoc="([^"]*)"', shown)[1])
-    assert document_in(page)["tokens"]["source"] == [NAMES[:3]] and '<base href="about:srcdoc">' in page
+    assert document_of(page)["tokens"]["source"] == [NAMES[:3]] and '<base href="about:srcdoc">' in page
 
 
 def test_open_saves_a_page_and_opens_it(monkeypatch, tmp_path, capsys):
@@ -85,7 +81,7 @@ def test_open_saves_a_page_and_opens_it(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     _, explored = make()
     path = explored.open()
-    assert opened == [path.as_uri()] and document_in(path.read_text(encoding="utf-8"))["format"]
+    assert opened == [path.as_uri()] and document_of(path.read_text(encoding="utf-8"))["format"]
     for nowhere in (lambda: webbrowser.GenericBrowser("w3m"), lambda: (_ for _ in ()).throw(webbrowser.Error())):
         monkeypatch.setattr(webbrowser, "get", nowhere)
         path = explored.open()
@@ -94,7 +90,7 @@ def test_open_saves_a_page_and_opens_it(monkeypatch, tmp_path, capsys):
 
 def test_the_largest_arrays_are_left_out_of_a_large_page(tmp_path):
     _, explored = make()
-    arrays = document_in(explored.save(tmp_path / "page.html", megabytes=0.01).read_text(encoding="utf-8"))["arrays"]
+    arrays = document_of(explored.save(tmp_path / "page.html", megabytes=0.01).read_text(encoding="utf-8"))["arrays"]
     kept = [np.prod(array["shape"]) for array in arrays.values() if "data" in array]
     left_out = [np.prod(array["shape"]) for array in arrays.values() if "data" not in array and "same" not in array]
     assert left_out and max(kept) < min(left_out) and sum(len(a["data"]) for a in arrays.values() if "data" in a) <= 11_000

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 import pytest
+from helpers.pages import document_of
 
 from numpy_transformer.explorer import page
 
@@ -16,10 +17,9 @@ DOCUMENT = {"title": "A <b>title</b> & more", "tokens": {"source": [HOSTILE]}, "
 
 def parts(text):
     """(document, script) of a saved page."""
-    data = re.findall(r'<script type="application/json" id="document">(.*?)</script>', text, re.S)
     scripts = re.findall(r'<script type="module">(.*?)</script>', text, re.S)
-    assert len(data) == len(scripts) == 1 and text.count("</script>") == text.count("<script") == 3       # the third: texts
-    return json.loads(data[0]), scripts[0]
+    assert len(scripts) == 1 and text.count("</script>") == text.count("<script") == 3       # the third: texts
+    return document_of(text), scripts[0]
 
 
 def test_a_saved_page_contains_the_document_whatever_its_tokens_are():

@@ -11,6 +11,8 @@ import numpy as np
 
 import numpy_transformer as nt
 
+from .pages import unpacked
+
 
 class Keys:
     """The keys that tests press, in WebDriver's code; selenium may be missing where tests are only collected."""
@@ -188,7 +190,7 @@ class Page:
 
     def document(self):
         """The document of the saved page."""
-        return json.loads(self.script("return document.getElementById('document').textContent"))
+        return unpacked(json.loads(self.script("return document.getElementById('document').textContent")))
 
     def arrays(self):
         """{ref: array} of the saved page, decoded here."""

@@ -31,11 +31,11 @@ export function createStore(state) {
   const decoded = new WeakMap();         // entry of doc.arrays -> {shape, dtype, data}
   let latest = 0;
   let given = null;                      // the document without edits
-  let packed = [];                       // of a saved page: other documents, each with the edits that lead to it
+  let variants = [];                     // of a saved page: other steps, each with the edits that lead to it
 
   async function start() {
-    const doc = live ? await ask("api/document", { edits: [] }) : JSON.parse(embedded.textContent);
-    packed = doc.variants ?? [];
+    const doc = live ? await ask("api/document", { edits: [] }) : await unpack(JSON.parse(embedded.textContent));
+    variants = doc.variants ?? [];
     given = doc;
     state.arrive(doc, doc.hands_on?.edits ?? []);
     return doc;
@@ -145,13 +145,13 @@ export function createStore(state) {
     if (!can(edits)) {
       throw new Error(t("store.needs_server"));
     }
-    const found = edits.length === 0 ? given : packed.find((one) => same(one.edits, edits));
-    return found === given ? given : (found.unpacked ??= unpack(given, found.data));
+    const found = variants.find((one) => same(one.edits, edits));
+    return found ? (found.whole ??= together(given, found)) : given;
   }
 
   // Whether the page can show the step after these edits: with a server all that make sense, without one those that were saved.
   function can(edits) {
-    return live ? Boolean(given?.hands_on) : edits.length === 0 || packed.some((one) => same(one.edits, edits));
+    return live ? Boolean(given?.hands_on) : edits.length === 0 || variants.some((one) => same(one.edits, edits));
   }
 
   async function ask(address, body) {
@@ -187,10 +187,14 @@ function same(a, b) {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-// A saved page holds of another step what differs from its own, compressed.
-async function unpack(base, data) {
-  const bytes = new Blob([fromBase64(data)]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const { arrays, without, ...other } = JSON.parse(await new Response(bytes).text());
+// The document of a saved page is compressed.
+async function unpack({ packed }) {
+  const bytes = new Blob([fromBase64(packed)]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(bytes).text());
+}
+
+// Another step of a saved page, which holds of it what differs from its own.
+function together(base, { edits, arrays, without, ...other }) {
   const kept = Object.entries(base.arrays).filter(([ref]) => !without.includes(ref));
   return { ...base, ...other, arrays: { ...Object.fromEntries(kept), ...arrays } };
 }

@@ -1,6 +1,5 @@
 """Stepping through a lesson in a terminal: its keys, its errors, and what happens without a terminal."""
 
-import json
 import os
 import re
 import select
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 from helpers import ROOT
 from helpers.commands import python
+from helpers.pages import document_of
 
 from numpy_transformer.course.lessons.answers import closing_answers
 
@@ -269,8 +269,7 @@ loss = criterion(layer(rng.standard_normal((2, 3))), np.array([1, 3]))''').repla
 
 def page_named_in(output):
     path = Path(re.search(r"(?:The page is|Open)\s+(\S+\.html)", output)[1])
-    document = re.search(r'id="document">(.*?)</script>', path.read_text(encoding="utf-8"), re.S)[1]
-    return path, json.loads(document)
+    return path, document_of(path.read_text(encoding="utf-8"))
 
 
 @pytest.fixture
