@@ -14,4 +14,7 @@ def document_of(html):
 
 
 def unpacked(script):
+    """The document in a page's script, which is compressed in the page of a step, and not in that of a film."""
+    if "packed" not in script:
+        return script
     return json.loads(zlib.decompress(base64.b64decode(script["packed"])))
