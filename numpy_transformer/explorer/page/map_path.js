@@ -17,9 +17,8 @@ export function drawPath(view, doc, places, visible) {
   if (stops.length < 2) {
     return () => {};
   }
-  const points = stops.flatMap((stop) => stop.points);
-  const line = s("polyline", { class: "path", points: points.map((point) => point.join(",")).join(" ") });
-  view.svg.querySelector(".line")?.before(line);
+  const along = stops.flatMap(({ lines }) => lines.map(({ points }) => `M${points.map((point) => point.join(" ")).join("L")}`));
+  view.svg.querySelector(".line")?.before(s("path", { class: "path", d: along.join("") || "M0 0" }));
   return () => travel(view, stops);
 }
 
@@ -27,7 +26,7 @@ export function drawPath(view, doc, places, visible) {
 function stopsOf(view, doc, places, visible) {
   const look = lookup(doc);
   const stops = [];
-  for (const place of places) {
+  for (const place of places.filter(({ value }) => look.value(value))) {          // the document may be another one by now
     const { value, op } = place;
     const from = boxOf(view, look.value(value).producer ?? value, visible);
     const to = op ? boxOf(view, op, visible) : null;
@@ -37,7 +36,7 @@ function stopsOf(view, doc, places, visible) {
     const lines = op ? view.scene.lines.filter((line) => line.value === value && line.consumers.has(op)) : [];
     const start = from ? [from.x + from.w / 2, from.y + (op ? from.h : from.h / 2)] : lines[0]?.points[0];       // it ends inside the loss
     if (start) {
-      stops.push({ ...place, points: chain(start, lines) });
+      stops.push({ ...place, lines, points: chain(start, lines) });
     }
   }
   return stops;

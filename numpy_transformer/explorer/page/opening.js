@@ -132,7 +132,7 @@ function from(seconds, element, name = "comes") {
 function captions({ kind, target, cell }) {
   const said = [
     [AT.sentence, t("opening.sentence")], [AT.forward, t(`opening.forward.${kind}`)],
-    [AT.answer, t(target.token === null ? "opening.answer" : "opening.answer.after", { token: target.token ?? "", target: target.label, p: percent(Math.exp(-target.loss)), loss: formatNumber(target.loss) })],
+    [AT.answer, t(target.token === null ? "opening.answer" : "opening.answer.after", { token: target.token ?? "", target: target.label, p: percent(Math.exp(-target.loss)), share: formatNumber(Math.exp(-target.loss)), loss: formatNumber(target.loss) })],
     [AT.backward, t("opening.backward")], ...(cell ? [[AT.number, t("opening.number")]] : []),
   ];
   return h("ol", { class: "opening-captions" }, said.map(([seconds, text], i) => {
@@ -179,5 +179,5 @@ function number({ cell }) {
     h("p", { class: "note" }, t("opening.cell", { query: cell.query, key: cell.key })),
     h("p", { class: "opening-formula" }, h("span", {}, "dS = P · (dP − Σ P dP) = "), chip(cell.p, "value", 1), h("span", {}, " · ("), chip(cell.dp, "gradient", most),
       h("span", {}, " − "), cell.mean < 0 ? ["(", chip(cell.mean, "gradient", most), ")"] : chip(cell.mean, "gradient", most), h("span", {}, ") = "),
-      h("strong", {}, formatNumber(cell.result)))));
+      chip(cell.result, "gradient", Math.abs(cell.result) || 1))));
 }

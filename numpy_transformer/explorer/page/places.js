@@ -19,9 +19,9 @@ export function tokensOf(doc, value) {
 }
 
 // The index of the entry that is largest in size; the first entry of an array that the page does not hold.
-export async function largestEntry(app, ref, wanted = () => true) {
-  const { shape, data: held } = app.store.info(ref);
-  const flat = held ? largestAt((await app.store.array(ref)).data, wanted) : 0;
+export async function largestEntry(app, ref, wanted = () => true, doc = app.state.get().doc) {
+  const { shape, data: held } = app.store.info(ref, doc);
+  const flat = held ? largestAt((await app.store.array(ref, doc)).data, wanted) : 0;
   return unravel(flat, shape);
 }
 

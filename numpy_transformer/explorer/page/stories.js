@@ -149,15 +149,18 @@ async function norms(app) {
   const isPre = found.edits.at(-1).name === "post-norm";
   const part = (list) => ({ top: formatNumber(list.at(-1)), bottom: formatNumber(list[0]), share: formatNumber(list[0] / list.at(-1), 2) });
   const right = (list) => (list[0] / list.at(-1) > 0.7 ? "same" : list[0] / list.at(-1) > 0.1 ? "less" : "nothing");
-  const placeOf = (one) => ({ view: "component", op: streamOf(one).at(-1).producer, ref: gradientRef(streamOf(one).at(-1).id), at: one.steps.length - 1 });
+  const placeOf = async (one) => {
+    const { id, producer } = streamOf(one).at(-1);
+    return { view: "component", op: producer, ref: gradientRef(id), index: await largestEntry(app, gradientRef(id), () => true, one), at: one.steps.length - 1 };
+  };
   const plus = [...doc.ops].reverse().find(({ kind, parent }) => kind === "add" && parent);
   const [own, theirs] = sizes;
   const [mine, others] = isPre ? ["pre", "post"] : ["post", "pre"];
   return [
     { key: "plus", numbers: part(own), place: plus && { view: "component", op: plus.id, ref: gradientRef(plus.outputs.y), index: await largestEntry(app, gradientRef(plus.outputs.y)) } },
-    { key: mine, numbers: part(own), place: placeOf(doc),
+    { key: mine, numbers: part(own), place: await placeOf(doc),
       question: choice("norms", "size", ["same", "less", "nothing"], right(own)) },
-    { key: others, numbers: part(theirs), edits: found.edits, place: placeOf(other),
+    { key: others, numbers: part(theirs), edits: found.edits, place: await placeOf(other),
       question: choice("norms", "size", ["same", "less", "nothing"], right(theirs)) },
     { key: "both", numbers: { ...part(isPre ? own : theirs), post: part(isPre ? theirs : own).share }, edits: found.edits,
       place: { view: "hands-on", two: true, at: other.steps.length - 1 } },

@@ -2,6 +2,7 @@
 // prose speaks of, and stays usable: nothing is covered. `story=KEY.N` in the address opens part N of a story.
 
 import { button, h, replace } from "explorer/dom";
+import { existsFrom } from "explorer/existing";
 import { withCode } from "explorer/panel";
 import { lessonParts, storiesOf } from "explorer/stories";
 import { t } from "explorer/strings";
@@ -106,7 +107,9 @@ export async function start(root, app) {
   async function go(part) {
     await edit(part.edits ?? []);
     state.update({ ref: null, index: null }, { replace: true });
-    state.update({ two: false, ...part.place });
+    const { doc } = state.get();
+    const at = part.place.at ?? (part.place.ref ? Math.max(0, existsFrom(doc, part.place.ref)) : state.get().at);       // the moment of which it speaks
+    state.update({ two: false, ...part.place, at });
     state.update({ area: "panel" }, { replace: true });        // on a small screen, one area is visible at a time
   }
 
