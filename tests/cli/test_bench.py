@@ -298,7 +298,7 @@ def test_explorer_measures_pages(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(explorer, "MODELS", ("decoder",))
     monkeypatch.setattr(explorer, "find_browser", lambda: (None, "there is none"))
     monkeypatch.setattr("numpy_transformer.explorer.session.LARGEST_PROOF", 0)
-    monkeypatch.setattr("numpy_transformer.explorer.edits.possibilities", lambda example: {"can": {}, "bugs": []})
+    monkeypatch.setattr("numpy_transformer.explorer.session.possibilities", lambda example: {"can": {}, "bugs": []})
     path = tmp_path / "rows.json"
     code, out, _ = run(capsys, "bench", "--explorer", "--rounds", 2, "--json", path)
     (row,) = json.loads(path.read_text())

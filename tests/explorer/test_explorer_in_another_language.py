@@ -15,10 +15,12 @@ from numpy_transformer.explorer.lessons import PLACES
 from numpy_transformer.explorer.session import Session
 from numpy_transformer.explorer.tiny_models import tiny
 from numpy_transformer.explorer.variables import variables_document
+from numpy_transformer.models.current_models import DECODERS
 
 EXPLORER = ROOT / "numpy_transformer" / "explorer"
 # names in the code of arrays and parameters, which no language translates
-NAMES = {"beta", "bias", "gamma", "ids", "source", "target", "targets", "weight", "token_mask", "segments"}
+NAMES = {"beta", "bias", "gamma", "ids", "source", "target", "targets", "weight", "token_mask", "segments",
+         *(word for name in DECODERS for word in re.findall("[a-z]+", name))}
 # names and pieces of code in the page's texts
 DEVELOPERS = ("page.py", "measure.py", "language.py", "languages.py")      # what speaks to those who write modules and formulas
 SENTENCE = re.compile(r"\b[a-z]{2,} [a-z]{2,} [a-z]{2,}\b")
