@@ -15,9 +15,9 @@ class ArrayExample:
     kind = None
     text = target = None
     command = COMMAND
+    variants = {}                               # there is no text that another model could read
 
     def __init__(self, model, inputs, targets=None, criterion=None, tokens=None, title=None):
-        self.variants = {}                      # there is no text that another model could read
         self.model = copy.deepcopy(model)       # which may be trained on
         inputs = inputs if isinstance(inputs, tuple) else (inputs,)
         self.inputs = tuple(None if x is None else np.asarray(x) for x in inputs)

@@ -45,7 +45,7 @@ def test_the_head_is_the_one_whose_missing_look_costs_most(session):
             model = copy.deepcopy(session.example.model).astype(np.float64)
             block = model.decoder.blocks[layer].attention
             width = block.output.weight.data.shape[0] // weights.shape[0]
-            block.output.weight.data[head * width:(head + 1) * width] = 0          # a head whose output nobody reads
+            block.output.weight.data[head * width:(head + 1) * width] = 0          # the output of this head counts for nothing
             logits = model.eval()(*inputs)[0]
             p = np.exp(logits - np.log(np.exp(logits).sum(-1, keepdims=True)))
             for query in range(len(p) - 1):

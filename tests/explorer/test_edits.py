@@ -160,7 +160,8 @@ def test_a_planted_bug_shows_where_the_gradient_goes_wrong(decoder):
 
 
 @pytest.mark.parametrize("edit, words", [
-    (7, "kind"), ({"kind": "delete"}, "text, weight, off, bug, step, model"), ({"kind": ["text"]}, "kind"),
+    (7, "kind"), ({"kind": "model", "name": "tail"}, "not another model for this text; it has for example"),
+    ({"kind": "delete"}, "text, weight, off, bug, step, model"), ({"kind": ["text"]}, "kind"),
     ({"kind": "text", "texts": "a"}, "no field 'texts'"), ({"kind": "text", "text": 3}, "must be a string"),
     ({"kind": "text", "text": "the cat sat"}, "knows only"),
     ({"kind": "weight", "value": "embedding.weigth", "index": [0, 0], "number": 1}, "embedding.weight"),

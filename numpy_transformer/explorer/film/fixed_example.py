@@ -20,7 +20,7 @@ MOST_CLASSES = 8                                # of a classifier
 PROMPT, WRITTEN = 8, 24                         # tokens of a prompt, and of the text that continues it
 LONGER = 4                                      # tokens that an answer may be longer than the right one
 PROSE = 0.9                                     # share of letters and spaces in a text that is mostly words
-MASKED = 5                                      # every so many words, one is masked
+MASKED = 5                                      # one word in so many is masked
 
 
 class FixedExample:

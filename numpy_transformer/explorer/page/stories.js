@@ -15,16 +15,18 @@ import { stationsOf } from "explorer/stations";
 
 const STORIES = { step: stationsOf, query, information, head, norms, bug, update };
 
-// The keys of the stories that this document has, each with a function that finds its parts.
+// The parts of a story; none where the document lacks what it speaks of, or the page does not hold an array that it needs.
+export async function partsOf(app, key) {
+  return await STORIES[key]?.(app).catch(() => null) ?? [];
+}
+
+// The stories that this document has: [{key, length}].
 export async function storiesOf(app) {
   const found = [];
-  for (const [key, parts] of Object.entries(STORIES)) {
-    const list = await parts(app).catch((e) => (console.error(e), null));
-    if (list?.length) {
-      found.push({ key, parts: () => parts(app), length: list.length });
-    }
+  for (const key of Object.keys(STORIES)) {
+    found.push({ key, length: (await partsOf(app, key)).length });
   }
-  return found;
+  return found.filter(({ length }) => length > 0);
 }
 
 // The question of a lesson at the place that its address names; the texts give two or three answers, the first of them the right one.

@@ -4,7 +4,7 @@
 import { button, h, replace } from "explorer/dom";
 import { existsFrom } from "explorer/existing";
 import { withCode } from "explorer/panel";
-import { lessonParts, storiesOf } from "explorer/stories";
+import { lessonParts, partsOf, storiesOf } from "explorer/stories";
 import { t } from "explorer/strings";
 
 export async function start(root, app) {
@@ -82,7 +82,7 @@ export async function start(root, app) {
       own.parts = lessonParts(lesson[1]);
     } else {
       await edit([]);
-      own.parts = await (await storiesOf(app)).find((story) => story.key === key)?.parts() ?? [];
+      own.parts = await partsOf(app, key);
     }
     own.key = key;
   }
